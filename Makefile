@@ -1,0 +1,48 @@
+# Only python3 (3.11+) and make are presumed; everything else is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+CASES ?= 0
+
+.PHONY: help demo test check format bench long keep-regressions clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
+
+.venv: $(VENV)/.installed  ## only the environment, all extras
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Everview needs Python 3.11 or newer; $(PYTHON) is older. Set PYTHON=..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: .venv  ## run the main job end to end and show what happens
+	@$(BIN)/python -m everview.demo
+
+test: .venv  ## the whole test suite
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+check: .venv  ## formatting, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv  ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv  ## all benchmarks, or one: make bench BENCH=provenance
+	$(BIN)/python -m benchmarks $(BENCH)
+
+long: .venv  ## long random runs: make long AREA=algebra CASES=100000 (0: until stopped)
+	$(BIN)/python -m tests.long $(or $(AREA),algebra) --cases $(CASES)
+
+keep-regressions: .venv  ## copy Hypothesis' failing examples to where they are committed
+	mkdir -p tests/regressions/hypothesis && cp -r .hypothesis/examples/. tests/regressions/hypothesis/
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache spark-warehouse
