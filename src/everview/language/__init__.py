@@ -1,0 +1,1 @@
+"""Ask for views in SQL: types, expressions, plans, programs."""
