@@ -1,0 +1,35 @@
+"""Run benchmarks: `python -m benchmarks [NAME …] [--quick]`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+
+import benchmarks
+
+_NOT_A_BENCHMARK = {"harness", "__main__"}
+
+
+def names() -> list[str]:
+    """Return the names of all benchmarks: the modules of this package."""
+    return sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in _NOT_A_BENCHMARK)
+
+
+def main() -> int:
+    """Parse the command line, run, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("name", nargs="*", help=f"one or more of: {', '.join(names())} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute each")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.name if name not in names()]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are: {', '.join(names())}")
+    for name in arguments.name or names():
+        importlib.import_module(f"benchmarks.{name}").run(quick=arguments.quick).print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

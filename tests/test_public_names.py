@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import everview as ev
+
+
+def test_the_public_names():
+    assert sorted(ev.__all__) == [
+        "DataError",
+        "EverviewError",
+        "LimitError",
+        "MissingDependencyError",
+        "NonDeterminismError",
+        "ProgramError",
+        "StoreError",
+        "SyncError",
+        "crdt",
+        "testing",
+    ]
+    for module in (ev, ev.crdt, ev.testing):
+        assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_every_error_is_an_everview_error():
+    errors = [value for name in ev.__all__ if name.endswith("Error") and (value := getattr(ev, name))]
+    assert len(errors) == 8
+    assert all(issubclass(error, ev.EverviewError) for error in errors)
+
+
+def test_a_program_error_says_where_and_what_to_do():
+    error = ev.ProgramError("no column 'nmae'", line=3, column=9, hint="did you mean 'name'?")
+    assert str(error) == "line 3, column 9: no column 'nmae' (did you mean 'name'?)"
+    assert str(ev.ProgramError("empty")) == "empty"
+
+
+def test_the_device_brings_neither_spark_nor_arrow_nor_numpy():
+    heavy = ("pyspark", "pyarrow", "pandas", "numpy", "datasketches", "hypothesis")
+    script = f"import sys, everview; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
