@@ -1,0 +1,48 @@
+"""What all tests share: Hypothesis' profiles, and one Spark session that starts only when a test asks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase, MultiplexedDatabase, ReadOnlyDatabase
+
+from everview.engines.spark.session import start_session
+
+ROOT = Path(__file__).parent.parent
+
+# Failures found here are kept locally. Committed ones are replayed as well, and a run never deletes them:
+# one that passes today guards against tomorrow. `make keep-regressions` copies the former to the latter.
+EXAMPLES = MultiplexedDatabase(
+    DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
+    ReadOnlyDatabase(DirectoryBasedExampleDatabase(ROOT / "tests" / "regressions" / "hypothesis")),
+)
+
+# No deadlines: on a busy machine they fail tests that are right.
+settings.register_profile("dev", database=EXAMPLES, deadline=None, max_examples=50)
+# Hypothesis' own profile for CI repeats the same examples each time; ours looks at new ones, and prints
+# what is needed to repeat a failure elsewhere.
+settings.register_profile(
+    "ci", database=EXAMPLES, deadline=None, max_examples=100, derandomize=False, print_blob=True
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
+def pytest_collection_modifyitems(config, items):
+    """Put every test of Spark into one group, so that `--dist loadgroup` gives them all to one worker."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if config.pluginmanager.hasplugin("xdist") and item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """The Spark session of this test process."""
+    session = start_session(master="local[2]", app_name="everview-tests")
+    yield session
+    session.stop()
