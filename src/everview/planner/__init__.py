@@ -1,0 +1,1 @@
+"""Rewrite plans and decide how views are kept."""

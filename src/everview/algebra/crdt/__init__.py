@@ -1,0 +1,1 @@
+"""Conflict-free replicated data types, one a file."""

@@ -1,0 +1,1 @@
+"""The lattices that replicated state is made of, one a file."""

@@ -1,0 +1,1 @@
+"""Spark: the engine of the hub."""

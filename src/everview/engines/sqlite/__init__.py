@@ -1,0 +1,1 @@
+"""SQLite: the engine of the device."""
