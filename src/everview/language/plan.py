@@ -1,0 +1,473 @@
+"""Relational plans: frozen nodes with SQL's own multiplicities, checked when built.
+
+A plan denotes a bag of rows: a row may occur several times, and only the nodes that say so (Distinct,
+Aggregate, the set operations) change how often. Each node has `inputs` and a `schema`; expressions
+refer to the columns of their node's input by position. Plans are equal and hashed by value, so equal
+sub-plans of different views are the same key.
+
+Nothing here depends on the order of rows except through explicit sort keys, and where a result would
+depend on the order of equal keys (TopK, row_number, lag, …) the node carries `ties`, further keys that
+make the order total up to equal rows. So a plan is a function of its inputs, and pruning a column that
+ties need is visible as an error, not as another result.
+
+A recursive view will be one more node beside these, a Fixpoint that binds names for Scans below it:
+a Scan is nothing but a name and a schema, and who supplies its rows is the business of the reader.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from everview.language.aggregates import AggregateCall, Frame, SortKey, WindowCall
+from everview.language.expressions import Column, Expression, Literal, Parameter, is_nullable, walk
+from everview.language.types import BIGINT, BOOLEAN, Field, Type
+
+__all__ = [
+    "Aggregate",
+    "AggregateCall",
+    "Distinct",
+    "Except",
+    "Field",
+    "Filter",
+    "Frame",
+    "Intersect",
+    "Join",
+    "JoinKind",
+    "Plan",
+    "Project",
+    "Scan",
+    "Schema",
+    "SortKey",
+    "TopK",
+    "UnionAll",
+    "Values",
+    "Window",
+    "WindowCall",
+    "expressions_of",
+    "map_expressions",
+    "map_inputs",
+    "rewrite",
+    "types_of",
+    "walk_plan",
+]
+
+Schema: TypeAlias = tuple[Field, ...]
+
+
+class JoinKind(enum.Enum):
+    """How rows without a partner are treated; SEMI and ANTI keep left rows with, or without, one."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+    def __repr__(self) -> str:
+        return f"JoinKind.{self.name}"
+
+
+class PlanError(ValueError):
+    """A node was built from parts that do not fit: a fault of the code that built it."""
+
+
+def _check(expression: Expression, width: int) -> None:
+    for node in walk(expression):
+        if isinstance(node, Column) and not 0 <= node.index < width:
+            raise PlanError(f"column {node.index} ({node.name}) of a row of {width} columns")
+
+
+def _check_truth(predicate: Expression, width: int) -> None:
+    if predicate.type != BOOLEAN:
+        raise PlanError(f"a condition is BOOLEAN, not {predicate.type}")
+    _check(predicate, width)
+
+
+def _set(node: Plan, schema: Schema) -> None:
+    """Fill in the schema of a frozen node that is being built."""
+    object.__setattr__(node, "schema", schema)
+
+
+def types_of(plan: Plan) -> tuple[Type, ...]:
+    """The types of the columns."""
+    return tuple(column.type for column in plan.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The rows of a relation or a view, by name."""
+
+    name: str
+    schema: Schema
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows written out: constants and parameters. One row of no columns is the FROM of `SELECT 1`."""
+
+    schema: Schema
+    rows: tuple[tuple[Expression, ...], ...]
+
+    def __post_init__(self) -> None:
+        kinds = tuple(column.type for column in self.schema)
+        for row in self.rows:
+            if tuple(cell.type for cell in row) != kinds:
+                raise PlanError(f"a row of {[cell.type for cell in row]} among {kinds}")
+            for cell in row:
+                _check(cell, 0)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which the predicate is true (neither false nor NULL)."""
+
+    input: Plan
+    predicate: Expression
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_truth(self.predicate, len(self.input.schema))
+        _set(self, self.input.schema)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One row per input row: the expressions, under these names. Duplicates stay."""
+
+    input: Plan
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        fields = self.input.schema
+        for expression in self.expressions:
+            _check(expression, len(fields))
+        columns = zip(self.names, self.expressions, strict=True)
+        _set(self, tuple(Field(name, e.type, is_nullable(e, fields)) for name, e in columns))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+def _optional(fields: Schema) -> Schema:
+    return tuple(replace(column, nullable=True) for column in fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows for which the condition, over left columns then right columns, is true.
+
+    A cross join is INNER with TRUE. SEMI and ANTI give left rows with their own multiplicity. NOT IN is
+    ANTI with a condition that counts NULL as a match: `coalesce(x = y, true)`.
+    """
+
+    kind: JoinKind
+    left: Plan
+    right: Plan
+    condition: Expression
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        left, right = self.left.schema, self.right.schema
+        _check_truth(self.condition, len(left) + len(right))
+        match self.kind:
+            case JoinKind.INNER:
+                _set(self, left + right)
+            case JoinKind.LEFT:
+                _set(self, left + _optional(right))
+            case JoinKind.RIGHT:
+                _set(self, _optional(left) + right)
+            case JoinKind.FULL:
+                _set(self, _optional(left) + _optional(right))
+            case JoinKind.SEMI | JoinKind.ANTI:
+                _set(self, left)
+            case _:
+                assert_never(self.kind)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+
+def _united(inputs: Sequence[Plan]) -> Schema:
+    """The schema of rows from any of the inputs: the first one's names, NULL where any may have it."""
+    kinds = {types_of(plan) for plan in inputs}
+    if len(kinds) != 1:
+        raise PlanError(f"inputs of different types: {kinds}")
+    columns = zip(*(plan.schema for plan in inputs), strict=True)
+    return tuple(replace(same[0], nullable=any(c.nullable for c in same)) for same in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The rows of all inputs; multiplicities add."""
+
+    inputs: tuple[Plan, ...]
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.inputs:
+            raise PlanError("a union of nothing")
+        _set(self, _united(self.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Every row once; NULLs are equal here."""
+
+    input: Plan
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _set(self, self.input.schema)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Intersect:
+    """Rows of both: with `all` the lesser of the two multiplicities, else once."""
+
+    left: Plan
+    right: Plan
+    all: bool
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _set(self, _united((self.left, self.right)))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """Rows of the left only: with `all` the difference of multiplicities, else once if not in the right."""
+
+    left: Plan
+    right: Plan
+    all: bool
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _united((self.left, self.right))
+        _set(self, self.left.schema)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per group: the keys, then the aggregates. NULLs are equal as keys.
+
+    Without keys there is exactly one group, also over no rows at all.
+    """
+
+    input: Plan
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    names: tuple[str, ...]
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        fields = self.input.schema
+        for call in self.aggregates:
+            for part in (call.argument, call.filter):
+                if part is not None:
+                    _check(part, len(fields))
+        for key in self.keys:
+            _check(key, len(fields))
+        columns = [(key.type, is_nullable(key, fields)) for key in self.keys]
+        columns += [(call.type, call.function != "count") for call in self.aggregates]
+        named = zip(self.names, columns, strict=True)
+        _set(self, tuple(Field(name, kind, nullable) for name, (kind, nullable) in named))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+def _check_count(count: Literal | Parameter | None) -> None:
+    if count is None:
+        return
+    negative = isinstance(count, Literal) and (count.value is None or count.value < 0)
+    if count.type != BIGINT or negative:
+        raise PlanError("LIMIT and OFFSET are whole numbers, not negative")
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The rows from `offset` on, at most `limit`, in the order of `order` and then `ties`.
+
+    `ties` are all columns that `order` does not name, ascending, NULLs last, so that rows which still
+    compare equal are equal. As the root of a query it also orders the result; `limit` None keeps all.
+    """
+
+    input: Plan
+    order: tuple[SortKey, ...]
+    ties: tuple[SortKey, ...]
+    limit: Literal | Parameter | None
+    offset: Literal | Parameter | None
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for key in (*self.order, *self.ties):
+            _check(key.expression, len(self.input.schema))
+        _check_count(self.limit)
+        _check_count(self.offset)
+        _set(self, self.input.schema)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The input's columns, then one column per call, computed over the row's partition."""
+
+    input: Plan
+    calls: tuple[WindowCall, ...]
+    names: tuple[str, ...]
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        fields = self.input.schema
+        for call in self.calls:
+            for part in call.expressions:
+                _check(part, len(fields))
+        named = zip(self.names, self.calls, strict=True)
+        _set(self, fields + tuple(Field(name, call.type, call.nullable) for name, call in named))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+Plan: TypeAlias = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Join
+    | UnionAll
+    | Distinct
+    | Intersect
+    | Except
+    | Aggregate
+    | TopK
+    | Window
+)
+
+
+def map_inputs(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
+    """The same node over the images of its inputs."""
+    match plan:
+        case Scan() | Values():
+            return plan
+        case UnionAll(inputs):
+            return UnionAll(tuple(map(function, inputs)))
+        case Join() | Intersect() | Except():
+            return replace(plan, left=function(plan.left), right=function(plan.right))
+        case Filter() | Project() | Distinct() | Aggregate() | TopK() | Window():
+            return replace(plan, input=function(plan.input))
+        case _:
+            assert_never(plan)
+
+
+def expressions_of(plan: Plan) -> tuple[Expression, ...]:
+    """The expressions that this node itself holds."""
+    match plan:
+        case Scan() | UnionAll() | Distinct() | Intersect() | Except():
+            return ()
+        case Values(_, rows):
+            return tuple(cell for row in rows for cell in row)
+        case Filter(_, predicate):
+            return (predicate,)
+        case Project(_, expressions):
+            return expressions
+        case Join(condition=condition):
+            return (condition,)
+        case Aggregate(_, keys, aggregates):
+            parts = (part for call in aggregates for part in (call.argument, call.filter))
+            return (*keys, *(part for part in parts if part is not None))
+        case TopK(_, order, ties):
+            return tuple(key.expression for key in (*order, *ties))
+        case Window(_, calls):
+            return tuple(part for call in calls for part in call.expressions)
+        case _:
+            assert_never(plan)
+
+
+def map_expressions(plan: Plan, function: Callable[[Expression], Expression]) -> Plan:
+    """The same node with each of its own expressions replaced; inputs are not entered."""
+    match plan:
+        case Scan() | UnionAll() | Distinct() | Intersect() | Except():
+            return plan
+        case Values(schema, rows):
+            return Values(schema, tuple(tuple(map(function, row)) for row in rows))
+        case Filter(child, predicate):
+            return Filter(child, function(predicate))
+        case Project(child, expressions, names):
+            return Project(child, tuple(map(function, expressions)), names)
+        case Join(kind, left, right, condition):
+            return Join(kind, left, right, function(condition))
+        case Aggregate(child, keys, aggregates, names):
+            calls = tuple(call.map_expressions(function) for call in aggregates)
+            return Aggregate(child, tuple(map(function, keys)), calls, names)
+        case TopK():
+            return replace(
+                plan,
+                order=tuple(key.map_expressions(function) for key in plan.order),
+                ties=tuple(key.map_expressions(function) for key in plan.ties),
+            )
+        case Window(child, calls, names):
+            return Window(child, tuple(call.map_expressions(function) for call in calls), names)
+        case _:
+            assert_never(plan)
+
+
+def walk_plan(plan: Plan) -> Iterator[Plan]:
+    """The plan and every plan below it, parents first; plans inside subquery expressions are not entered."""
+    yield plan
+    for child in plan.inputs:
+        yield from walk_plan(child)
+
+
+def rewrite(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
+    """Rebuilt from the leaves: `function` sees each node after its inputs were rewritten."""
+    return function(map_inputs(plan, lambda child: rewrite(child, function)))
