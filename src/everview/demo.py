@@ -58,7 +58,9 @@ def main() -> int:
         recomputed = {tuple(row) for row in spark.sql(VIEW).collect()}
         valued = {row for row, p in view.items() if p.present(lengths)}
         agreed = agreed and valued == recomputed
-        console.print(_valuation_table(story, lengths, view, valued, recomputed))
+        shown = ", ".join(f"{show_id(id_)} → {length}" for id_, length in sorted(lengths.items(), key=str))
+        console.print(f"[bold]{story}[/]   {shown}", soft_wrap=True)
+        console.print(_valuation_table(view, valued, recomputed))
     spark.stop()
     verdict = "[green]The valuation and Spark's recomputation agree at every step.[/]"
     console.print(verdict if agreed else "[red]The valuation and Spark's recomputation differ.[/]")
@@ -103,11 +105,8 @@ def _provenance_table(title: str, augmented: Augmented) -> Table:
     return table
 
 
-def _valuation_table(
-    story: str, lengths: CausalLengths, view: Augmented, valued: set[Row], recomputed: set[Row]
-) -> Table:
-    shown = ", ".join(f"{show_id(id_)} → {length}" for id_, length in sorted(lengths.items(), key=str))
-    table = Table(title=f"{story}   ({shown})", title_justify="left")
+def _valuation_table(view: Augmented, valued: set[Row], recomputed: set[Row]) -> Table:
+    table = Table()
     for name in ("tuple of R3", "provenance", "valued", "on Spark"):
         table.add_column(name)
     for row, provenance in view.items():

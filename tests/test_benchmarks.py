@@ -1,0 +1,29 @@
+"""Every benchmark runs, small, and closes with the promised line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from benchmarks.__main__ import names
+
+FIGURES = {"provenance": {"product_seconds", "result_monomials", "pairwise_speedup"}}
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_quick_run_prints_a_table_and_one_line_of_json(name):
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", name, "--quick"], capture_output=True, text=True, check=True
+    )
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert last["benchmark"] == name
+    assert set(last["figures"]) >= FIGURES[name]
+    assert all(isinstance(figure, int | float) for figure in last["figures"].values())
+
+
+def test_an_unknown_benchmark_is_refused_by_name():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "nonsense"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "no benchmark 'nonsense'; there are: " in done.stderr
