@@ -81,7 +81,7 @@ def bind_insert(context: Context, node: exp.Expr, relations: Relations) -> tuple
     if len(plan.schema) != len(positions) and (named or len(plan.schema) > len(positions)):
         raise source.error(
             node.args["expression"],
-            f"INSERT into {len(positions)} columns of {relation.name}, but {len(plan.schema)} values are given",
+            f"{relation.name} takes {len(positions)} values here, not {len(plan.schema)}",
         )
     positions = positions[: len(plan.schema)]
     for field, position in zip(plan.schema, positions, strict=True):
