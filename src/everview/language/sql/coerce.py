@@ -93,7 +93,8 @@ def unify(
 
 def call(source: Source, node: exp.Expr, name: str, arguments: Sequence[Expression]) -> Call:
     """A call of a function of ours, its arguments cast to the signature that fits best."""
-    arguments = _typed_beside(arguments)
+    if name != "round":  # its second argument counts digits, and stays a whole number
+        arguments = _typed_beside(arguments)
     if name == "||":
         arguments = _as_text_beside_text(source, node, arguments)
     try:

@@ -6,6 +6,7 @@ Each kind of tree is bound by one small function; a kind that is not in the tabl
 from __future__ import annotations
 
 import decimal
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -33,7 +34,8 @@ from everview.language.sql.grouping import Collector
 from everview.language.sql.names import Scope, resolve_column
 from everview.language.sql.source import folded
 from everview.language.sql.typenames import bind_type
-from everview.language.types import BIGINT, BIGINT_MAX, BIGINT_MIN, BOOLEAN, TEXT, UNKNOWN, Type
+from everview.language.types import BIGINT, BIGINT_MAX, BIGINT_MIN, BOOLEAN, DOUBLE, TEXT, UNKNOWN
+from everview.language.values import canonical_double
 
 __all__ = ["Scalars", "unnest"]
 
@@ -152,7 +154,7 @@ def _literal(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _number(self: Scalars, node: exp.Expr, text: str) -> Expression:
-    """A whole number is a BIGINT if it fits; any other number is a DECIMAL, as in PostgreSQL."""
+    """A whole number is a BIGINT if it fits, any other a DECIMAL; one of over 38 digits is a DOUBLE."""
     if text.lstrip("-").isdigit() and BIGINT_MIN <= int(text) <= BIGINT_MAX:
         return Literal(int(text), BIGINT)
     try:
@@ -160,9 +162,9 @@ def _number(self: Scalars, node: exp.Expr, text: str) -> Expression:
     except decimal.InvalidOperation:
         raise self.context.source.error(node, f"{text} is no number") from None
     if found is None:
-        raise self.context.source.error(
-            node, f"{text} has more than 38 digits", hint=f"write CAST('{text}' AS DOUBLE PRECISION)"
-        )
+        if math.isinf(float(text)):
+            raise self.context.source.error(node, f"{text} is beyond every type of number")
+        return Literal(canonical_double(float(text)), DOUBLE)
     return found
 
 
@@ -306,9 +308,52 @@ def _case(self: Scalars, node: exp.Expr) -> Expression:
 
 def _cast(self: Scalars, node: exp.Expr) -> Expression:
     source = self.context.source
-    source.only(node, ("this", "to", "_type"), {"format": ("FORMAT", "")})
-    target: Type = bind_type(source, node.args["to"])
-    return cast(source, node, self.bind(node.this), target)
+    casts: list[exp.Expr] = []
+    operand = node
+    while isinstance(operand, exp.Cast):
+        source.only(operand, ("this", "to", "_type"), {"format": ("FORMAT", "")})
+        casts.insert(0, operand)
+        operand = operand.this
+    if isinstance(operand, exp.Literal) and operand.is_string:
+        before = source.before(operand)
+        if before is not None and before.text.upper() in _TYPE_WORDS:
+            # sqlglot takes timestamp '…'::date for timestamp ('…'::date); in SQL the first word is nearer.
+            casts = [casts[-1], *casts[:-1]]
+    bound = self.bind(operand)
+    for step in casts:
+        bound = cast(source, step, bound, bind_type(source, step.args["to"]))
+    return bound
+
+
+_TYPE_WORDS = frozenset(
+    [
+        "BOOLEAN",
+        "BOOL",
+        "SMALLINT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "INT2",
+        "INT4",
+        "INT8",
+        "REAL",
+        "FLOAT",
+        "FLOAT4",
+        "FLOAT8",
+        "PRECISION",
+        "DOUBLE",
+        "DECIMAL",
+        "NUMERIC",
+        "TEXT",
+        "VARCHAR",
+        "BYTEA",
+        "BLOB",
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+        "ZONE",
+    ]
+)
 
 
 def _like(self: Scalars, node: exp.Expr) -> Expression:

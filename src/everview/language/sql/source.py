@@ -125,11 +125,11 @@ class Source:
             return ProgramError(message, hint=hint)
         return self.error_at(offset, message, hint=hint)
 
-    def before(self, node: exp.Expr) -> Token | None:
-        """The token before a node, opening parentheses skipped."""
+    def before(self, node: exp.Expr, *, skip_parentheses: bool = False) -> Token | None:
+        """The token before a node."""
         offset = self.offset(node)
         earlier = [t for t in self.tokens if offset is not None and t.start < offset]
-        while earlier and earlier[-1].token_type is TokenType.L_PAREN:
+        while skip_parentheses and earlier and earlier[-1].token_type is TokenType.L_PAREN:
             earlier.pop()
         return earlier[-1] if earlier else None
 

@@ -68,7 +68,7 @@ def bind_from(context: Context, query: exp.Expr) -> From:
 def _is_comma(context: Context, join: exp.Expr) -> bool:
     if any(join.args.get(key) for key in ("on", "using", "kind", "side", "method")):
         return False
-    before = context.source.before(join.this)
+    before = context.source.before(join.this, skip_parentheses=True)
     if before is not None and before.token_type is TokenType.JOIN:
         raise context.source.error(
             join.this, "JOIN needs ON or USING", hint="write CROSS JOIN if every pair is meant"
