@@ -1,0 +1,250 @@
+"""GROUP BY: the touched groups, by what adds up, or again from their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everview.engines.sqlite.accumulators import Accumulator, accumulator
+from everview.engines.sqlite.circuit import Changed, Statement, live
+from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.nodes import Node
+from everview.engines.sqlite.scalars import compile_expression
+from everview.engines.sqlite.select import Condition, Select, Source, equality, from_table
+from everview.engines.sqlite.statetable import StateTable, same_row
+from everview.engines.sqlite.storage import column_type
+from everview.language.aggregates import AggregateCall
+from everview.language.expressions import Expression
+from everview.language.plan import Aggregate
+
+if TYPE_CHECKING:
+    from everview.engines.sqlite.compiler import Compiler
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An aggregate and where the group's table keeps it: in columns that add up, or in one result."""
+
+    call: AggregateCall
+    sums: Accumulator | None
+    names: tuple[str, ...]
+
+    def value(self, alias: str) -> str:
+        """Return the aggregate's value in a row of the group's table."""
+        kept = [f"{alias}.{name}" for name in self.names]
+        return self.sums.value(kept) if self.sums else kept[0]
+
+
+def compile_aggregate(compiler: Compiler, plan: Aggregate) -> Node:
+    """Compile GROUP BY."""
+    return _Groups(compiler, plan).node()
+
+
+class _Groups:
+    """One row a group: its key, how many rows it has (`n`), and its aggregates.
+
+    A commit sums its change by group first. Then the old rows go out, the group's row is brought up to
+    date, and the new rows come in; groups that have no rows left are removed. Without keys there is one
+    group, which is there from the beginning and stays.
+    """
+
+    def __init__(self, compiler: Compiler, plan: Aggregate) -> None:
+        self._circuit = compiler.circuit
+        self._plan = plan
+        number = compiler.number()
+        self._kept = _arrange(plan.aggregates)
+        again = any(kept.sums is None for kept in self._kept)
+        self._keys: Sequence[Expression] = plan.keys
+        if again:
+            self._source, self._keys = compiler.keyed(plan.input, plan.keys)
+        else:
+            self._source = compiler.node(plan.input)
+        self._table = StateTable(
+            f"g{number}", plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n"
+        )
+        self._circuit.ddl.extend(self._table.ddl())
+        sums = [name for kept in self._kept if kept.sums for name in kept.names]
+        self._touched = self._circuit.scratch(f"t_g{number}", len(plan.keys), ("n", *sums))
+        self._change = self._circuit.scratch(f"d_g{number}", len(plan.schema))
+        self._branches = self._source.delta()
+        if again:
+            self._compute_again()  # asks for the indexes
+        self._circuit.step(f"group g{number}", self._branches, self._statements)
+        if not plan.keys:
+            self._begin()
+
+    def node(self) -> Node:
+        """Return the node of the group's rows."""
+        names = columns(len(self._plan.schema))
+
+        def delta() -> list[Select]:
+            self._circuit.demand(self._change)
+            return [
+                from_table(self._circuit.names, self._change, names, weight="w", stored=False, delta=True)
+            ]
+
+        def contents() -> list[Select]:
+            rows = from_table(self._circuit.names, self._table.name, self._table.columns)
+            (source,) = rows.sources
+            return [rows.project([*rows.columns, *(kept.value(source.alias) for kept in self._kept)])]
+
+        return Node(self._plan.schema, delta, contents, is_set=True)
+
+    def _extras(self) -> list[str]:
+        extras = ["n INTEGER NOT NULL"]
+        for kept in self._kept:
+            if kept.sums:
+                types = [column.type for column in kept.sums.columns]
+                extras += [f"{name} {type_}" for name, type_ in zip(kept.names, types, strict=True)]
+            else:
+                extras.append(f"{kept.names[0]} {column_type(kept.call.type)}")
+        return extras
+
+    def _begin(self) -> None:
+        """The one group of no rows: its sums are 0, and what is computed again is so over nothing."""
+        nothing = ["0"]
+        for kept in self._kept:
+            if kept.sums:
+                nothing += ["'0'" if column.exact else "0" for column in kept.sums.columns]
+            else:
+                nothing.append("0" if kept.call.function == "count" else "NULL")
+        names = ", ".join(self._table.extra_names)
+        table = self._table.name
+        self._circuit.start(f"INSERT INTO {table} ({names}) VALUES ({', '.join(nothing)})", "")
+        self._circuit.start(f"INSERT INTO {self._change} {self._visible(1)}", self._change)
+
+    def _visible(self, weight: int) -> str:
+        """The rows of the touched groups as they stand in the table."""
+        shown = [f"g.{column}" for column in self._table.columns]
+        shown += [kept.value("g") for kept in self._kept]
+        rows = f"SELECT {', '.join([*shown, str(weight)])} FROM "
+        if not self._plan.keys:
+            return f"{rows}{self._table.name} AS g"
+        touched = [f"t.{column}" for column in self._table.columns]
+        stored = [f"g.{column}" for column in self._table.columns]
+        same = same_row(self._table.schema, stored, touched)
+        return f"{rows}{self._touched} AS t CROSS JOIN {self._table.name} AS g ON {same}"
+
+    def _statements(self, changed: Changed) -> list[Statement]:
+        made = [Statement(f"INSERT INTO {self._touched} {self._summed(changed)}", self._touched)]
+        demanded = self._change in self._circuit.demanded
+        if demanded:
+            made.append(Statement(f"INSERT INTO {self._change} {self._visible(-1)}", self._change))
+        made.append(Statement(self._upsert()))
+        if any(kept.sums is None for kept in self._kept):
+            made.append(Statement(self._compute_again()))
+        if self._plan.keys:
+            made.append(Statement(self._table.sweep()))
+        if demanded:
+            made.append(Statement(f"INSERT INTO {self._change} {self._visible(1)}", self._change))
+        return made
+
+    def _summed(self, changed: Changed) -> str:
+        """The change of every touched group: its key, its number of rows, and what adds up."""
+        parts = []
+        names = [*columns(len(self._keys)), "w", *(f"v{i}" for i in range(len(self._kept)))]
+        for branch in live(self._branches, changed):
+            keys = [compile_expression(key, branch.columns) for key in self._keys]
+            values = [_value(kept, branch) for kept in self._kept]
+            cells = zip([*keys, branch.weight, *values], names, strict=True)
+            parts.append(branch.sql(columns=[f"{sql} AS {name}" for sql, name in cells]))
+        sums = ["coalesce(sum(w), 0)"]
+        for index, kept in enumerate(self._kept):
+            if kept.sums:
+                weight = f"w * (v{index} IS NOT NULL)" if kept.call.argument is None else "w"
+                sums += [column.total.format(v=f"v{index}", w=weight) for column in kept.sums.columns]
+        listed = ", ".join(columns(len(self._keys)))
+        group = f" GROUP BY {listed}" if listed else ""
+        shown = ", ".join(filter(None, [listed, *sums]))
+        return f"SELECT {shown} FROM ({' UNION ALL '.join(parts)}){group}"
+
+    def _upsert(self) -> str:
+        sums = [
+            (name, column)
+            for kept in self._kept
+            if kept.sums
+            for name, column in zip(kept.names, kept.sums.columns, strict=True)
+        ]
+        updates = ["n = n + excluded.n", *(column.merged(name) for name, column in sums)]
+        shown = [*self._table.columns]
+        for extra in self._table.extra_names:
+            known = extra == "n" or any(extra == name for name, _ in sums)
+            shown.append(extra if known else "NULL")
+        return self._table.upsert(f"SELECT {', '.join(shown)} FROM {self._touched}", updates)
+
+    def _compute_again(self) -> str:
+        """Compute what does not add up from the rows of each touched group."""
+        updates = []
+        stored = [f"g.{column}" for column in self._table.columns]
+        for kept in self._kept:
+            if kept.sums is None:
+                updates.append(f"{kept.names[0]} = ({self._over_group(kept.call, stored)})")
+        if not self._plan.keys:
+            return f"UPDATE {self._table.name} AS g SET {', '.join(updates)}"
+        touched = [f"t.{column}" for column in self._table.columns]
+        same = same_row(self._table.schema, stored, touched)
+        return f"UPDATE {self._table.name} AS g SET {', '.join(updates)} FROM {self._touched} AS t WHERE {same}"
+
+    def _over_group(self, call: AggregateCall, group: Sequence[str]) -> str:
+        """An aggregate over the rows of one group."""
+        assert self._source.contents is not None
+        assert call.argument is not None
+        rows = []
+        for select in self._source.contents():
+            value = compile_expression(call.argument, select.columns)
+            same = [
+                equality(compile_expression(key, select.columns), mine, null_safe=field.nullable)
+                for key, mine, field in zip(self._keys, group, self._table.schema, strict=True)
+            ]
+            narrow = select.filter(*same, Condition(f"{value} IS NOT NULL"))
+            if call.filter is not None:
+                narrow = narrow.filter(Condition(compile_expression(call.filter, select.columns)))
+            rows.append((narrow, value))
+        return self._extreme(call, rows) if call.function in ("min", "max") else self._distinct(call, rows)
+
+    def _extreme(self, call: AggregateCall, rows: list[tuple[Select, str]]) -> str:
+        if len(rows) == 1:
+            ((select, value),) = rows
+            direction = "DESC" if call.function == "max" else "ASC"
+            return self._sql(select, [value], f"ORDER BY {value} {direction} LIMIT 1", last=value)
+        parts = [self._sql(select, [f"{value} AS v"]) for select, value in rows]
+        return f"SELECT {call.function}(v) FROM ({' UNION ALL '.join(parts)})"
+
+    def _distinct(self, call: AggregateCall, rows: list[tuple[Select, str]]) -> str:
+        """An aggregate over the different values: each once, summed like any others."""
+        once = AggregateCall(call.function, call.argument)
+        sums = accumulator(once)
+        assert sums is not None
+        parts = [self._sql(select, [f"{value} AS v"]) for select, value in rows]
+        totals = [f"{column.total.format(v='v', w='1')} AS a{i}" for i, column in enumerate(sums.columns)]
+        values = f"SELECT {', '.join(totals)} FROM (SELECT DISTINCT v FROM ({' UNION ALL '.join(parts)}))"
+        return f"SELECT {sums.value([f'a{i}' for i in range(len(sums.columns))])} FROM ({values})"
+
+    def _sql(self, select: Select, shown: list[str], tail: str = "", *, last: str = "") -> str:
+        """Render; `last` is a value that the index on the group should go on with, in order."""
+        alias, _, column = last.partition(".")
+
+        def request(source: Source, by: tuple[str, ...]) -> None:
+            more = (column,) if source.alias == alias and column.isidentifier() and column not in by else ()
+            self._circuit.request_index(source, by + more)
+
+        return select.sql(columns=shown, on_index=request, tail=tail)
+
+
+def _arrange(calls: Sequence[AggregateCall]) -> list[_Kept]:
+    kept = []
+    for index, call in enumerate(calls):
+        sums = accumulator(call)
+        width = len(sums.columns) if sums else 1
+        kept.append(_Kept(call, sums, tuple(f"a{index}_{i}" for i in range(width))))
+    return kept
+
+
+def _value(kept: _Kept, branch: Select) -> str:
+    """What a row gives to an aggregate: NULL where it is filtered away, 1 for count(*)."""
+    call = kept.call
+    value = "1" if call.argument is None else compile_expression(call.argument, branch.columns)
+    if call.filter is None:
+        return value
+    return f"CASE WHEN {compile_expression(call.filter, branch.columns)} THEN {value} END"

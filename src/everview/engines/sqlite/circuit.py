@@ -1,0 +1,141 @@
+"""A circuit: the operators that keep a program's views, and the statements that carry a change through.
+
+Every operator that remembers something has a state table in the file and, where somebody reads its
+change, a delta in a temporary table. A commit puts the changes of relations into their deltas and runs
+the steps in order; a step whose inputs did not change is skipped, and a statement contains only those
+branches whose deltas have rows. All states that a step reads are new ones: where the old one matters it
+is computed as new less delta.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from everview.engines.sqlite.names import Names, columns
+from everview.engines.sqlite.select import Select, Source
+from everview.language.plan import Schema
+
+Changed = frozenset[str]
+"""The deltas that have rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL to run; `fills` names the delta or scratch table that it puts rows into."""
+
+    sql: str
+    fills: str | None = None
+
+
+@dataclass(slots=True)
+class Step:
+    """The statements that bring one operator up to date, given which of its inputs changed."""
+
+    title: str
+    reads: frozenset[str]
+    statements: Callable[[Changed], list[Statement]]
+    _known: dict[Changed, list[Statement]] = field(default_factory=dict)
+
+    def for_changes(self, changed: Changed) -> list[Statement]:
+        """Return the statements for these changes; made once for each combination."""
+        if changed not in self._known:
+            self._known[changed] = self.statements(changed)
+        return self._known[changed]
+
+
+@dataclass(slots=True)
+class Circuit:
+    """Tables, indexes and steps; the last thing that is built from a program."""
+
+    names: Names = field(default_factory=Names)
+    ddl: list[str] = field(default_factory=list)
+    temporary: dict[str, str] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    initial: list[Statement] = field(default_factory=list)
+    demanded: set[str] = field(default_factory=set)
+    _indexes: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+
+    def scratch(self, name: str, width: int, extras: Iterable[str] = ("w",)) -> str:
+        """Declare a temporary table of rows and further columns; return its name."""
+        table = f"temp.{name}"
+        self.temporary[table] = f"CREATE TEMP TABLE {name} ({', '.join([*columns(width), *extras])})"
+        return table
+
+    def demand(self, change: str) -> None:
+        """Note that somebody reads this delta; one that nobody reads is not made."""
+        self.demanded.add(change)
+
+    def start(self, sql: str, fills: str) -> None:
+        """Add a change that happens once, when the store is created."""
+        self.initial.append(Statement(sql, fills))
+
+    def request_index(self, source: Source, by: tuple[str, ...]) -> None:
+        """Ask for an index on a stored table by these columns, over the rows that its readers see."""
+        self._indexes[source.table, by] = source.partial
+
+    def step(
+        self, title: str, branches: Iterable[Select], statements: Callable[[Changed], list[Statement]]
+    ) -> None:
+        """Add a step that runs when one of the branches may have rows."""
+        listed = list(branches)
+        for branch in listed:
+            branch.sql(on_index=self.request_index)
+        reads = frozenset[str]().union(*(branch.needs for branch in listed))
+        self.steps.append(Step(title, reads, statements))
+
+    def index_ddl(self) -> list[str]:
+        """Return what creates the indexes that were asked for, those that another one covers left out."""
+        made = []
+        for (table, by), partial in sorted(self._indexes.items()):
+            longer = (other for t, other in self._indexes if t == table and other != by)
+            if any(other[: len(by)] == by for other in longer):
+                continue
+            where = f" WHERE {partial}" if partial else ""
+            name = f"{table}_by_{'_'.join(by)}"
+            made.append(f"CREATE INDEX {name} ON {table} ({', '.join(by)}){where}")
+        return made
+
+    def run(self, connection: sqlite3.Connection, changed: Iterable[str]) -> set[str]:
+        """Carry the changes in the given deltas through all steps; return all tables that have rows now."""
+        filled = set(changed)
+        for step in self.steps:
+            live = step.reads & filled
+            if not live:
+                continue
+            for statement in step.for_changes(live):
+                cursor = connection.execute(statement.sql)
+                if statement.fills is not None and cursor.rowcount > 0:
+                    filled.add(statement.fills)
+        return filled
+
+
+def live(branches: Iterable[Select], changed: Changed) -> list[Select]:
+    """Return the branches that may have rows."""
+    return [branch for branch in branches if branch.needs <= changed]
+
+
+def union(branches: Iterable[Select]) -> str:
+    """Return all rows of the branches with their weights."""
+    return " UNION ALL ".join(branch.sql() for branch in branches)
+
+
+def consolidated(branches: list[Select], schema: Schema) -> str:
+    """Return each row of the branches once, with its weights summed, those that cancel left out."""
+    names = columns(len(schema))
+    if len(branches) == 1:
+        (branch,) = branches
+        total = f"sum({branch.weight})"
+        group = ", ".join(str(position + 1) for position in range(len(schema)))
+        shown = [f"{sql} AS {name}" for sql, name in zip(branch.columns, names, strict=True)]
+        return branch.sql(
+            columns=[*shown, f"{total} AS w"], tail=(f"GROUP BY {group} " if group else "") + f"HAVING {total} <> 0"
+        )
+    first, *others = branches
+    shown = [f"{sql} AS {name}" for sql, name in zip(first.columns, names, strict=True)]
+    rows = " UNION ALL ".join([first.sql(columns=[*shown, f"{first.weight} AS w"]), *(o.sql() for o in others)])
+    listed = ", ".join(names)
+    return f"SELECT {listed + ', ' if listed else ''}sum(w) AS w FROM ({rows}) " + (
+        f"GROUP BY {listed} " if listed else ""
+    ) + "HAVING sum(w) <> 0"

@@ -1,0 +1,181 @@
+"""From a plan to nodes of a circuit: one function per operator, equal sub-plans once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from everview.engines.sqlite import aggregate, outer, ranked, setops
+from everview.engines.sqlite.circuit import Circuit
+from everview.engines.sqlite.conditions import conditions
+from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.nodes import Node
+from everview.engines.sqlite.scalars import compile_expression
+from everview.engines.sqlite.select import Select, from_table
+from everview.engines.sqlite.stored import add_distinct, add_stored
+from everview.language.expressions import Column, Expression
+from everview.language.plan import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Plan,
+    Project,
+    Scan,
+    Schema,
+    TopK,
+    UnionAll,
+    Values,
+    Window,
+)
+
+BRANCHES = 4
+"""How many branches contents may have and still be read in place; more are stored."""
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Builds one circuit; `scans` are the nodes of relations, and of views as they get compiled."""
+
+    circuit: Circuit
+    scans: dict[str, Node]
+    demanded: frozenset[Plan] = frozenset()
+    _nodes: dict[Plan, Node] = field(default_factory=dict)
+    _stored: dict[Plan, Node] = field(default_factory=dict)
+    _count: int = 0
+
+    def number(self) -> int:
+        """Return a number for the names of one operator's tables."""
+        self._count += 1
+        return self._count
+
+    def node(self, plan: Plan) -> Node:
+        """Return the node of a plan; a sub-plan that occurs again is the same node."""
+        if plan not in self._nodes:
+            self._nodes[plan] = self._compile(plan)
+        return self._nodes[plan]
+
+    def readable(self, plan: Plan) -> Node:
+        """Return a node whose contents can be read, stored for that if need be."""
+        node = self.node(plan)
+        if node.contents is not None and len(node.contents()) <= BRANCHES:
+            return node
+        return self.stored(plan)
+
+    def stored(self, plan: Plan) -> Node:
+        """Return a node whose rows lie in a table of their own."""
+        if plan not in self._stored:
+            self._stored[plan] = add_stored(self.circuit, f"s{self.number()}", self.node(plan))
+        return self._stored[plan]
+
+    def keyed(self, plan: Plan, keys: Sequence[Expression]) -> tuple[Node, tuple[Expression, ...]]:
+        """Return a readable node in which every key is a plain column, so that an index can serve it.
+
+        Keys that are computed become columns of a stored copy; the second result says where each key is.
+        """
+        node = self.readable(plan)
+        assert node.contents is not None
+        if all(_is_plain(compile_expression(key, select.columns)) for select in node.contents() for key in keys):
+            return node, tuple(keys)
+        width = len(plan.schema)
+        computed = [key for key in keys if not isinstance(key, Column)]
+        own = [Column(index, f.type, f.name) for index, f in enumerate(plan.schema)]
+        names = tuple(f.name for f in plan.schema) + tuple(f"key{i}" for i in range(len(computed)))
+        wide = Project(plan, (*own, *computed), names)
+        places = tuple(
+            key if isinstance(key, Column) else Column(width + computed.index(key), key.type) for key in keys
+        )
+        return self.stored(wide), places
+
+    def _compile(self, plan: Plan) -> Node:
+        match plan:
+            case Scan(name):
+                return self.scans[name]
+            case Values():
+                return self._values(plan)
+            case Filter():
+                return self._filter(plan)
+            case Project():
+                return self._project(plan)
+            case UnionAll():
+                return self._union(plan)
+            case Join():
+                return outer.compile_join(self, plan)
+            case Distinct():
+                source = self.node(plan.input)
+                return source if source.is_set else add_distinct(self.circuit, f"n{self.number()}", source)
+            case Intersect() | Except():
+                return setops.compile_set_operation(self, plan)
+            case Aggregate():
+                return aggregate.compile_aggregate(self, plan)
+            case TopK():
+                return ranked.compile_top_k(self, plan)
+            case Window():
+                return ranked.compile_window(self, plan)
+            case _:
+                assert_never(plan)
+
+    def _values(self, plan: Values) -> Node:
+        """Constants: never change once they are there; at creation they are a change like any other."""
+        table = self.circuit.scratch(f"v{self.number()}", len(plan.schema))
+        names = columns(len(plan.schema))
+        rows = [Select((), tuple(compile_expression(cell, ()) for cell in row)) for row in plan.rows]
+        for row in rows:
+            self.circuit.start(f"INSERT INTO {table} {row.sql()}", table)
+
+        def delta() -> list[Select]:
+            return [from_table(self.circuit.names, table, names, weight="w", stored=False, delta=True)]
+
+        return Node(plan.schema, delta, lambda: rows, is_set=len(set(plan.rows)) == len(plan.rows))
+
+    def _filter(self, plan: Filter) -> Node:
+        source = self.node(plan.input)
+
+        def kept(select: Select) -> Select:
+            return select.filter(*conditions(plan.predicate, select.columns))
+
+        return _linear(source, kept, source.schema, is_set=source.is_set)
+
+    def _project(self, plan: Project) -> Node:
+        source = self.node(plan.input)
+
+        def projected(select: Select) -> Select:
+            return select.project([compile_expression(e, select.columns) for e in plan.expressions])
+
+        kept = {e.index for e in plan.expressions if isinstance(e, Column)}
+        every = kept == set(range(len(source.schema)))
+        return _linear(source, projected, plan.schema, is_set=source.is_set and every)
+
+    def _union(self, plan: UnionAll) -> Node:
+        nodes = [self.node(part) for part in plan.inputs]
+
+        def delta() -> list[Select]:
+            return [branch for node in nodes for branch in node.delta()]
+
+        readers = [node.contents for node in nodes]
+
+        def contents() -> list[Select]:
+            return [branch for reader in readers if reader for branch in reader()]
+
+        return Node(plan.schema, delta, contents if all(readers) else None)
+
+
+def _linear(source: Node, change: Callable[[Select], Select], schema: Schema, *, is_set: bool) -> Node:
+    """A node that treats every row by itself, so that changes are treated like rows."""
+    reader = source.contents
+
+    def delta() -> list[Select]:
+        return [change(select) for select in source.delta()]
+
+    def contents() -> list[Select]:
+        return [change(select) for select in reader()] if reader else []
+
+    return Node(schema, delta, contents if reader else None, is_set=is_set)
+
+
+def _is_plain(sql: str) -> bool:
+    return re.fullmatch(r"t\d+\.\w+", sql) is not None

@@ -1,0 +1,32 @@
+"""Names: fresh aliases and table names, and the ones that users see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+
+
+@dataclass(slots=True)
+class Names:
+    """Hands out aliases (t1, t2, …) that no other part of a statement uses."""
+
+    _aliases: count[int] = field(default_factory=lambda: count(1))
+
+    def alias(self) -> str:
+        """Return an alias that was not given out before."""
+        return f"t{next(self._aliases)}"
+
+
+def column(index: int) -> str:
+    """Return the name of a row's column in internal tables."""
+    return f"c{index}"
+
+
+def columns(width: int) -> tuple[str, ...]:
+    """Return the names of all columns of a row of this width."""
+    return tuple(column(index) for index in range(width))
+
+
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,244 @@
+"""Top-k and window functions: computed again where a change touches them, and compared with before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from everview.engines.sqlite.circuit import Changed, Circuit, Statement, live
+from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.nodes import Node
+from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
+from everview.engines.sqlite.select import Select, equality, from_table
+from everview.engines.sqlite.statetable import StateTable
+from everview.language.aggregates import AGGREGATES, Frame, SortKey, WindowCall
+from everview.language.expressions import Expression, Literal
+from everview.language.plan import Schema, TopK, Window
+from everview.language.types import Kind
+
+if TYPE_CHECKING:
+    from everview.engines.sqlite.compiler import Compiler
+
+
+def compile_top_k(compiler: Compiler, plan: TopK) -> Node:
+    """Keep the chosen rows; after a change choose again, which an index on the order makes cheap."""
+    circuit = compiler.circuit
+    source = compiler.readable(plan.input)
+    assert source.contents is not None
+    selects = source.contents()
+    sort = (*plan.order, *plan.ties)
+    limit, offset = (_count(bound) for bound in (plan.limit, plan.offset))
+    enough = None if limit is None else limit + (offset or 0)
+    if len(selects) == 1:
+        _request_order(circuit, selects[0], sort)
+    chosen = _first_rows(selects, sort, enough, plan.schema)
+    names = ", ".join(columns(len(plan.schema)))
+    # A row that occurs several times takes several places: `reach` is the place of its last copy.
+    order = ", ".join(sort_key_sql(key, columns(len(plan.schema))) for key in sort)
+    low, high = offset or 0, enough
+    reach = f"sum(w) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)" if order else "sum(w) OVER ()"
+    top = f"min(reach, {high})" if high is not None else "reach"
+    places = f"SELECT {names}, w, {reach} AS reach FROM ({chosen})"
+    kept = f"{top} - max(reach - w, {low})"
+    rows = f"SELECT {names}, {kept} AS w FROM ({places}) WHERE {kept} > 0"
+    return _replaced(compiler, f"k{compiler.number()}", plan.schema, source, rows, is_set=source.is_set)
+
+
+def _count(bound: Expression | None) -> int | None:
+    assert bound is None or isinstance(bound, Literal)
+    return None if bound is None else int(bound.value)
+
+
+def _first_rows(
+    selects: list[Select], sort: Sequence[SortKey], enough: int | None, schema: Schema
+) -> str:
+    """The first rows, each once with its multiplicity; `enough` of them fill all places."""
+    names = columns(len(schema))
+    limit = "" if enough is None else f" LIMIT {enough}"
+    if len(selects) == 1:
+        (select,) = selects
+        order = ", ".join(sort_key_sql(key, select.columns) for key in sort)
+        shown = [f"{sql} AS {name}" for sql, name in zip(select.columns, names, strict=True)]
+        tail = f"ORDER BY {order}{limit}" if order else limit.strip()
+        return select.sql(columns=[*shown, f"{select.weight} AS w"], tail=tail)
+    order = ", ".join(sort_key_sql(key, names) for key in sort)
+    first, *rest = selects
+    shown = [f"{sql} AS {name}" for sql, name in zip(first.columns, names, strict=True)]
+    rows = " UNION ALL ".join([first.sql(columns=[*shown, f"{first.weight} AS w"]), *(s.sql() for s in rest)])
+    return f"SELECT * FROM ({rows})" + (f" ORDER BY {order}" if order else "") + limit
+
+
+def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) -> None:
+    """Ask for an index in the order of the leading sort keys that are plain columns of one stored table."""
+    if len(select.sources) != 1 or not select.sources[0].stored:
+        return
+    (source,) = select.sources
+    by = []
+    for key in sort:
+        alias, _, column = compile_expression(key.expression, select.columns).partition(".")
+        if alias != source.alias or not column.isidentifier():
+            break
+        by.append(f"{column} DESC" if key.descending else column)
+    if by:
+        circuit.request_index(source, tuple(by))
+
+
+def compile_window(compiler: Compiler, plan: Window) -> Node:
+    """Compute the touched partitions again: those that all calls agree on; without one, everything."""
+    common = [key for key in plan.calls[0].partition if all(key in call.partition for call in plan.calls)]
+    source, keys = compiler.keyed(plan.input, common)
+    assert source.contents is not None
+    width = len(plan.input.schema)
+    names = columns(width)
+    circuit = compiler.circuit
+    number = compiler.number()
+    touched = circuit.scratch(f"q_w{number}", len(keys), ()) if keys else None
+    rows = []
+    for select in source.contents():
+        narrow = select
+        if touched is not None:
+            marks = from_table(circuit.names, touched, columns(len(keys)), stored=False, delta=True)
+            found = [compile_expression(key, select.columns) for key in keys]
+            led = [equality(a, b, null_safe=True) for a, b in zip(found, marks.columns, strict=True)]
+            narrow = marks.cross(select).filter(*led).project(select.columns)
+            narrow.sql(on_index=circuit.request_index)
+        shown = [f"{sql} AS {name}" for sql, name in zip(narrow.columns[:width], names, strict=False)]
+        rows.append(narrow.sql(columns=[*shown, f"{narrow.weight} AS w"]))
+    copies = _copies(" UNION ALL ".join(rows), names) if not source.is_set else " UNION ALL ".join(rows)
+    calls = [_window_sql(call, names) for call in plan.calls]
+    shown_calls = [f"{sql} AS c{width + index}" for index, sql in enumerate(calls)]
+    computed = f"SELECT {', '.join([*names, *shown_calls])}, 1 AS w FROM ({copies})"
+    every = ", ".join(columns(len(plan.schema)))
+    computed = f"SELECT {every}, sum(w) AS w FROM ({computed}) GROUP BY {every}"
+    return _replaced(
+        compiler,
+        f"w{number}",
+        plan.schema,
+        source,
+        computed,
+        is_set=source.is_set,
+        partition=(touched, keys) if touched is not None else None,
+    )
+
+
+def _copies(rows: str, names: Sequence[str]) -> str:
+    """Each row as often as it occurs: the functions number copies apart."""
+    listed = ", ".join(names)
+    return (
+        f"WITH RECURSIVE given AS ({rows}), copy ({listed}, w) AS (SELECT {listed}, w FROM given UNION ALL "
+        f"SELECT {listed}, w - 1 FROM copy WHERE w > 1) SELECT {listed}, 1 AS w FROM copy"
+    )
+
+
+def _window_sql(call: WindowCall, names: Sequence[str]) -> str:
+    arguments = [compile_expression(argument, names) for argument in call.arguments]
+    # Peers are rows equal by `order` alone, so ties may only enter where they cannot make a difference.
+    by_peers = call.function in ("rank", "dense_rank") or (call.frame is not None and call.frame.mode == "range")
+    order = call.order if by_peers else (*call.order, *call.ties)
+    parts = []
+    if call.partition:
+        parts.append("PARTITION BY " + ", ".join(compile_expression(key, names) for key in call.partition))
+    if order:
+        parts.append("ORDER BY " + ", ".join(sort_key_sql(key, names) for key in order))
+    if call.frame is not None:
+        parts.append(_frame(call.frame))
+    return f"{_function(call, arguments)} OVER ({' '.join(parts)})"
+
+
+def _function(call: WindowCall, arguments: list[str]) -> str:
+    listed = ", ".join(arguments)
+    if call.function in ("sum", "avg"):
+        kind = call.arguments[0].type.kind
+        if call.function == "avg" and kind is Kind.DECIMAL:
+            listed += f", {call.type.digits[1] - call.arguments[0].type.digits[1]}"
+        return f"ev_frame_{call.function}_{kind.name.lower()}({listed})"
+    if call.function in ("bool_and", "bool_or"):
+        return f"{'min' if call.function == 'bool_and' else 'max'}({listed})"
+    if call.function == "count" and not arguments:
+        return "count(*)"
+    assert call.function in AGGREGATES or call.frame is None or call.function.endswith("_value")
+    return f"{call.function}({listed})"
+
+
+def _frame(frame: Frame) -> str:
+    def end(bound: int | None, unbounded: str) -> str:
+        if bound is None:
+            return f"UNBOUNDED {unbounded}"
+        if bound == 0:
+            return "CURRENT ROW"
+        return f"{abs(bound)} {'PRECEDING' if bound < 0 else 'FOLLOWING'}"
+
+    start, stop = end(frame.start, "PRECEDING"), end(frame.end, "FOLLOWING")
+    return f"{frame.mode.upper()} BETWEEN {start} AND {stop}"
+
+
+def _replaced(
+    compiler: Compiler,
+    name: str,
+    schema: Schema,
+    source: Node,
+    rows: str,
+    *,
+    is_set: bool,
+    partition: tuple[str, Sequence[Expression]] | None = None,
+) -> Node:
+    """Keep `rows` in a table: after a change of the source the new ones replace the old ones.
+
+    With a partition only rows of the touched partitions are replaced; their keys are collected first.
+    """
+    circuit = compiler.circuit
+    table = StateTable(name, schema)
+    circuit.ddl.extend(table.ddl())
+    change = circuit.scratch(f"d_{name}", len(schema))
+    fresh = circuit.scratch(f"f_{name}", len(schema))
+    branches = source.delta()
+    names = columns(len(schema))
+    listed = ", ".join(names)
+
+    def stale() -> Select:
+        stored = from_table(circuit.names, name, names, weight="w")
+        if partition is None:
+            return stored
+        touched, keys = partition
+        marks = from_table(circuit.names, touched, columns(len(keys)), stored=False, delta=True)
+        mine = [compile_expression(key, stored.columns) for key in keys]
+        led = [equality(a, b, null_safe=True) for a, b in zip(mine, marks.columns, strict=True)]
+        return marks.cross(stored).filter(*led).project(stored.columns)
+
+    if partition is not None:
+        stale().sql(on_index=circuit.request_index)
+
+    def statements(changed: Changed) -> list[Statement]:
+        made = []
+        if partition is not None:
+            touched, keys = partition
+            parts = [
+                branch.sql(columns=[compile_expression(key, branch.columns) for key in keys])
+                for branch in live(branches, changed)
+            ]
+            made.append(
+                Statement(f"INSERT INTO {touched} SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})", touched)
+            )
+        old = stale().negated()
+        both = f"{_named(old, names)} UNION ALL SELECT * FROM {fresh}"
+        made.append(Statement(f"INSERT INTO {fresh} SELECT * FROM ({rows})", fresh))
+        net = f"SELECT {listed}, sum(w) AS w FROM ({both}) GROUP BY {listed} HAVING sum(w) <> 0"
+        made.append(Statement(f"INSERT INTO {change} {net}", change))
+        made.append(Statement(table.upsert(f"SELECT * FROM {change}", ["w = w + excluded.w"])))
+        made.append(Statement(table.sweep()))
+        return made
+
+    circuit.step(f"replace {name}", branches, statements)
+
+    def delta() -> list[Select]:
+        return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
+
+    def contents() -> list[Select]:
+        return [from_table(circuit.names, name, names, weight="1" if is_set else "w")]
+
+    return Node(schema, delta, contents, is_set=is_set)
+
+
+def _named(select: Select, names: Sequence[str]) -> str:
+    shown = [f"{sql} AS {name}" for sql, name in zip(select.columns, names, strict=True)]
+    return select.sql(columns=[*shown, f"{select.weight} AS w"])

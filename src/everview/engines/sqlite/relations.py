@@ -1,0 +1,247 @@
+"""Relations on SQLite: how each kind is stored, written, and valued.
+
+A write stages its rows in the relation's delta, with weight 1 or −1, and the kind's own statements turn
+that into what really changed: rows that appeared or disappeared, with the lattice value stored in the
+same transaction. The delta is then carried through the circuit.
+
+| kind | table | a row is there when |
+|---|---|---|
+| set | row → causal length | it is odd |
+| keyed | key → the row of the last writer, or that it is deleted | it is not deleted |
+| bag | row → weight | it is above 0 |
+| add-wins | row → live insertions | there is one |
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from everview.engines.sqlite.circuit import Circuit
+from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.nodes import Node
+from everview.engines.sqlite.select import Select, from_table
+from everview.engines.sqlite.statetable import StateTable, key_terms, same_row
+from everview.language.relations import Relation, Semantics
+
+_CHUNK = 250
+"""Rows in one INSERT … VALUES: less than half the time a row of `executemany` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelation:
+    """A relation's table and delta, and the statements that write to it."""
+
+    relation: Relation
+    table: StateTable
+    delta: str
+
+    @property
+    def partial(self) -> str:
+        """The condition under which a stored row is there, beginning with a bare column."""
+        match self.relation.semantics:
+            case Semantics.SET:
+                return "cl & 1"
+            case Semantics.KEYED:
+                return "alive"
+            case Semantics.BAG | Semantics.ADD_WINS:
+                return "w > 0"
+
+    def node(self, circuit: Circuit) -> Node:
+        """Return how circuits read the relation and its change."""
+        names = columns(len(self.relation.schema))
+        bag = self.relation.semantics is Semantics.BAG
+
+        def delta() -> list[Select]:
+            return [from_table(circuit.names, self.delta, names, weight="w", stored=False, delta=True)]
+
+        def contents() -> list[Select]:
+            weight = "w" if bag else "1"
+            return [from_table(circuit.names, self.table.name, names, weight=weight, partial=self.partial)]
+
+        return Node(self.relation.schema, delta, contents, is_set=not bag)
+
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], version: int) -> int:
+        """Insert rows; return how many appeared. The delta holds what changed."""
+        stage(connection, self.delta, rows, 1)
+        match self.relation.semantics:
+            case Semantics.SET:
+                return self._set_insert(connection, len(rows), version)
+            case Semantics.KEYED:
+                return self._keyed_write(connection, version, alive=True)
+            case Semantics.BAG:
+                self._add(connection, f"SELECT {self._listed}, sum(w) FROM {self.delta} GROUP BY {self._listed}", version)
+                return len(rows)
+            case Semantics.ADD_WINS:
+                return self._add_wins_insert(connection, version)
+
+    def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], version: int) -> int:
+        """Delete rows, of a keyed relation those with the same key; return how many disappeared."""
+        stage(connection, self.delta, rows, -1)
+        match self.relation.semantics:
+            case Semantics.SET:
+                return self._set_delete(connection, len(rows), version)
+            case Semantics.KEYED:
+                return self._keyed_write(connection, version, alive=False)
+            case Semantics.BAG:
+                return self._bag_delete(connection, version)
+            case Semantics.ADD_WINS:
+                return self._add_wins_delete(connection, version)
+
+    @property
+    def _listed(self) -> str:
+        return ", ".join(self.table.columns)
+
+    def _there(self, alias: str = "d") -> str:
+        """Whether the row of a staged row is there."""
+        stored, staged = ([f"{a}.{c}" for c in self.table.columns] for a in ("r", alias))
+        same = same_row(self.table.schema, stored, staged)
+        return f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {same} AND r.{self.partial})"
+
+    def _once(self) -> str:
+        """Of equal staged rows keep one."""
+        first = f"SELECT min(rowid) FROM {self.delta} GROUP BY {self._listed}"
+        return f"DELETE FROM {self.delta} WHERE rowid NOT IN ({first})"
+
+    def _set_insert(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
+        """Mostly all rows are new, and then the staged rows are the change; otherwise sort them out first."""
+        grow = self.table.upsert(
+            f"SELECT {self._listed}, 1, {version} FROM {self.delta}", ["cl = cl + 1", "version = excluded.version"]
+        )
+        return self._optimistic(connection, f"{grow} WHERE NOT cl & 1", grow, staged, there=True)
+
+    def _set_delete(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
+        key, given = ", ".join(self.table.key()), ", ".join(self.table.key())
+        grow = (
+            f"UPDATE {self.table.name} SET cl = cl + 1, version = {version} "
+            f"WHERE ({key}) IN (SELECT {given} FROM {self.delta}) AND cl & 1"
+        )
+        return self._optimistic(connection, grow, grow, staged, there=False)
+
+    def _optimistic(
+        self, connection: sqlite3.Connection, attempt: str, grow: str, staged: int, *, there: bool
+    ) -> int:
+        connection.execute("SAVEPOINT attempt")
+        if connection.execute(attempt).rowcount == staged:
+            connection.execute("RELEASE attempt")
+            return staged
+        connection.execute("ROLLBACK TO attempt")
+        connection.execute("RELEASE attempt")
+        unless = "" if there else "NOT "
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {unless}{self._there()}")
+        connection.execute(self._once())
+        return connection.execute(grow).rowcount
+
+    def _keyed_write(self, connection: sqlite3.Connection, version: int, *, alive: bool) -> int:
+        """Replace the rows of the staged keys; of several rows for one key the last counts."""
+        keys = [columns(len(self.relation.schema))[i] for i in self.relation.key_positions]
+        listed, width = ", ".join(keys), len(self.relation.schema)
+        last = f"SELECT max(rowid) FROM {self.delta} GROUP BY {listed}"
+        connection.execute(f"DELETE FROM {self.delta} WHERE rowid NOT IN ({last})")
+        on = " AND ".join(f"r.{key} = d.{key}" for key in keys)
+        mine = ", ".join(f"r.{column}" for column in columns(width))
+        before = f"SELECT {mine}, -1 FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {on} AND r.alive"
+        # The old rows must be read before they are replaced, and the new ones stay staged meanwhile.
+        old = connection.execute(before).fetchall()
+        staged = f"SELECT {', '.join(columns(width))}, {int(alive)}, {version} FROM {self.delta}"
+        updates = [f"{name} = excluded.{name}" for name in (*columns(width), "alive", "version")]
+        names = ", ".join((*columns(width), "alive", "version"))
+        connection.execute(
+            f"INSERT INTO {self.table.name} ({names}) SELECT * FROM ({staged}) WHERE 1 "
+            f"ON CONFLICT ({listed}) DO UPDATE SET {', '.join(updates)}"
+        )
+        if not alive:
+            connection.execute(f"DELETE FROM {self.delta}")
+        marks = ", ".join("?" * (width + 1))
+        connection.executemany(f"INSERT INTO {self.delta} VALUES ({marks})", old)
+        net = (
+            f"SELECT min(rowid) FROM {self.delta} GROUP BY {self._row_listed} HAVING sum(w) <> 0"
+        )
+        connection.execute(f"DELETE FROM {self.delta} WHERE rowid NOT IN ({net})")
+        sign = "w > 0" if alive else "w < 0"
+        return int(connection.execute(f"SELECT count(*) FROM {self.delta} WHERE {sign}").fetchone()[0])
+
+    @property
+    def _row_listed(self) -> str:
+        return ", ".join(columns(len(self.relation.schema)))
+
+    def _add(self, connection: sqlite3.Connection, rows: str, version: int) -> None:
+        grow = self.table.upsert(
+            f"SELECT *, {version} FROM ({rows})", ["w = w + excluded.w", "version = excluded.version"]
+        )
+        connection.execute(grow)
+
+    def _bag_delete(self, connection: sqlite3.Connection, version: int) -> int:
+        """Take away one copy for each staged row, as many as there are."""
+        stored, staged = ([f"{a}.{c}" for c in self.table.columns] for a in ("r", "d"))
+        same = same_row(self.table.schema, stored, staged)
+        asked = f"SELECT {self._listed}, sum(w) AS w FROM {self.delta} GROUP BY {self._listed}"
+        held = f"max(coalesce((SELECT r.w FROM {self.table.name} AS r WHERE {same}), 0), 0)"
+        rows = connection.execute(
+            f"SELECT {', '.join(staged)}, max(d.w, -{held}) FROM ({asked}) AS d"
+        ).fetchall()
+        connection.execute(f"DELETE FROM {self.delta}")
+        taken = [row for row in rows if row[-1]]
+        stage_weighted(connection, self.delta, taken)
+        self._add(connection, f"SELECT * FROM {self.delta}", version)
+        return -sum(row[-1] for row in taken)
+
+    def _add_wins_insert(self, connection: sqlite3.Connection, version: int) -> int:
+        """Every insertion is one more; only the first makes the row appear."""
+        rows = f"SELECT {self._listed}, sum(w) FROM {self.delta} GROUP BY {self._listed}"
+        connection.execute(f"CREATE TEMP TABLE adding AS {rows}")
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {self._there()}")
+        connection.execute(self._once())
+        appeared = connection.execute(f"SELECT count(*) FROM {self.delta}").fetchone()[0]
+        self._add(connection, "SELECT * FROM temp.adding", version)
+        connection.execute("DROP TABLE temp.adding")
+        return int(appeared)
+
+    def _add_wins_delete(self, connection: sqlite3.Connection, version: int) -> int:
+        """A deletion ends every insertion that is seen."""
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE NOT {self._there()}")
+        connection.execute(self._once())
+        key = ", ".join(self.table.key())
+        return connection.execute(
+            f"UPDATE {self.table.name} SET w = 0, version = {version} "
+            f"WHERE ({key}) IN (SELECT {key} FROM {self.delta}) AND w > 0"
+        ).rowcount
+
+
+def stored_relation(circuit: Circuit, relation: Relation, number: int) -> StoredRelation:
+    """Declare the table and the delta of a relation."""
+    name = f"r{number}"
+    delta = circuit.scratch(f"d_{name}", len(relation.schema))
+    match relation.semantics:
+        case Semantics.SET:
+            extras = ("cl INTEGER NOT NULL", "version INTEGER NOT NULL")
+            table = StateTable(name, relation.schema, extras, zero="")
+        case Semantics.KEYED:
+            extras = ("alive INTEGER NOT NULL", "version INTEGER NOT NULL")
+            table = StateTable(name, relation.schema, extras, zero="", key=relation.key_positions)
+        case Semantics.BAG | Semantics.ADD_WINS:
+            extras = ("w INTEGER NOT NULL", "version INTEGER NOT NULL")
+            table = StateTable(name, relation.schema, extras, zero="")
+    circuit.ddl.extend(table.ddl())
+    return StoredRelation(relation, table, delta)
+
+
+def stage(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], weight: int) -> None:
+    """Put rows into a delta, all with one weight."""
+    if not rows:
+        return
+    width = len(rows[0])
+    one = f"({', '.join('?' * width)}, {weight})"
+    chunk = max(1, min(_CHUNK, 30_000 // max(width, 1)))
+    for start in range(0, len(rows), chunk):
+        part = rows[start : start + chunk]
+        flat = [cell for row in part for cell in row]
+        connection.execute(f"INSERT INTO {table} VALUES {', '.join([one] * len(part))}", flat)
+
+
+def stage_weighted(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Put rows with their weights into a delta."""
+    if rows:
+        connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)

@@ -1,0 +1,74 @@
+"""Stored rows: a bag kept in a table, and DISTINCT, which counts how often each row is there."""
+
+from __future__ import annotations
+
+from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live
+from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.nodes import Node
+from everview.engines.sqlite.select import Select, from_table
+from everview.engines.sqlite.statetable import StateTable, same_row
+
+
+def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
+    """Keep the rows of `source`, with their multiplicities, in the table `name`."""
+    table = StateTable(name, source.schema)
+    circuit.ddl.extend(table.ddl())
+    change = circuit.scratch(f"d_{name}", len(source.schema))
+    branches = source.delta()
+
+    def statements(changed: Changed) -> list[Statement]:
+        rows = consolidated(live(branches, changed), source.schema)
+        if change not in circuit.demanded:
+            return [*_upsert(table, rows)]
+        return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
+
+    circuit.step(f"store {name}", branches, statements)
+    names = columns(len(source.schema))
+
+    def delta() -> list[Select]:
+        circuit.demand(change)
+        return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
+
+    def contents() -> list[Select]:
+        return [from_table(circuit.names, name, names, weight="1" if source.is_set else "w")]
+
+    return Node(source.schema, delta, contents, is_set=source.is_set)
+
+
+def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
+    """Keep each row of `source` with its count; the row is there while the count is above 0."""
+    table = StateTable(name, source.schema)
+    circuit.ddl.extend(table.ddl())
+    width = len(source.schema)
+    touched = circuit.scratch(f"x_{name}", width)
+    change = circuit.scratch(f"d_{name}", width)
+    branches = source.delta()
+    names = columns(width)
+
+    def statements(changed: Changed) -> list[Statement]:
+        rows = consolidated(live(branches, changed), source.schema)
+        if change not in circuit.demanded:
+            return [*_upsert(table, rows)]
+        x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
+        turns = (
+            f"INSERT INTO {change} SELECT {', '.join(x)}, CASE WHEN n.w IS NULL THEN 1 ELSE -1 END "
+            f"FROM {touched} AS x LEFT JOIN {name} AS n ON {same_row(source.schema, n, x)} "
+            "WHERE n.w IS NULL OR n.w + x.w = 0"
+        )
+        return [
+            Statement(f"INSERT INTO {touched} {rows}", touched),
+            Statement(turns, change),
+            *_upsert(table, f"SELECT * FROM {touched}"),
+        ]
+
+    circuit.step(f"distinct {name}", branches, statements)
+
+    def delta() -> list[Select]:
+        circuit.demand(change)
+        return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
+
+    return Node(source.schema, delta, lambda: [from_table(circuit.names, name, names)], is_set=True)
+
+
+def _upsert(table: StateTable, rows: str) -> list[Statement]:
+    return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep())]
