@@ -26,7 +26,7 @@ class Column:
 
     def merged(self, name: str) -> str:
         """Return the assignment that adds a change, in an upsert."""
-        added = f"ev_sum_added({name}, excluded.{name})" if self.exact else f"{name} + excluded.{name}"
+        added = f"ev_total_added({name}, excluded.{name})" if self.exact else f"{name} + excluded.{name}"
         return f"{name} = {added}"
 
 
@@ -58,14 +58,14 @@ def accumulator(call: AggregateCall) -> Accumulator | None:
         case "avg", Kind.BIGINT:
             return Accumulator((_COUNT, _HIGH, _LOW), _halves_mean)
         case "sum", Kind.DOUBLE:
-            return _exact("double", lambda c: f"ev_sum_double({c[1]})")
+            return _exact("doubles", lambda c: f"ev_total_as_double({c[1]})")
         case "avg", Kind.DOUBLE:
-            return _exact("double", lambda c: f"ev_avg_double({c[1]}, {c[0]})")
+            return _exact("doubles", lambda c: f"ev_total_mean_double({c[1]}, {c[0]})")
         case "sum", Kind.DECIMAL:
-            return _exact("scaled", lambda c: f"ev_sum_decimal({c[1]})")
+            return _exact("scaled", lambda c: f"ev_total_as_decimal({c[1]})")
         case "avg", Kind.DECIMAL:
             more = decimal_places(call)
-            return _exact("scaled", lambda c: f"ev_avg_decimal({c[1]}, {c[0]}, {more})")
+            return _exact("scaled", lambda c: f"ev_total_mean_decimal({c[1]}, {c[0]}, {more})")
         case "bool_and" | "bool_or", _:
             true = Column("coalesce(sum(CASE WHEN {v} THEN {w} ELSE 0 END), 0)")
             all_true, any_true = (lambda c: f"{c[1]} = {c[0]}"), (lambda c: f"{c[1]} > 0")
@@ -82,7 +82,7 @@ def decimal_places(call: AggregateCall) -> int:
 
 
 def _exact(kind: str, value: Callable[[Sequence[str]], str]) -> Accumulator:
-    total = Column(f"ev_{kind}_sum({{v}}, {{w}})", "TEXT NOT NULL", exact=True)
+    total = Column(f"ev_total_of_{kind}({{v}}, {{w}})", "TEXT NOT NULL", exact=True)
     return Accumulator((_COUNT, total), lambda c: f"CASE WHEN {c[0]} > 0 THEN {value(c)} END")
 
 
@@ -102,5 +102,5 @@ def _halves_mean(columns: Sequence[str]) -> str:
     whole = f"CAST(({top} << 32) | ({low} & {_HALF - 1}) AS REAL)"
     return (
         f"CASE WHEN {count} = 0 THEN NULL WHEN {top} BETWEEN -{_HALF // 2} AND {_HALF // 2 - 1} "
-        f"THEN {whole} / {count} ELSE ev_halves_mean({high}, {low}, {count}) END"
+        f"THEN {whole} / {count} ELSE ev_halves_avg_bigint({high}, {low}, {count}) END"
     )

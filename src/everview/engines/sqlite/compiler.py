@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from everview.engines.sqlite import aggregate, outer, ranked, setops
+from everview.engines.sqlite import grouping, outer, ranked, setops
 from everview.engines.sqlite.circuit import Circuit
 from everview.engines.sqlite.conditions import conditions
 from everview.engines.sqlite.names import columns
@@ -111,7 +111,7 @@ class Compiler:
             case Intersect() | Except():
                 return setops.compile_set_operation(self, plan)
             case Aggregate():
-                return aggregate.compile_aggregate(self, plan)
+                return grouping.compile_aggregate(self, plan)
             case TopK():
                 return ranked.compile_top_k(self, plan)
             case Window():

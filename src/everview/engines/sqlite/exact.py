@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from everview.engines.sqlite.storage import decode_long, encode_long
 
-_SCALE = 1074
+_UNIT = 1074
 """Every finite double is a multiple of 2^−1074."""
 
 _DIGITS = 38
@@ -41,7 +41,7 @@ class Total:
                 self.minus += weight
         else:
             numerator, denominator = float(value).as_integer_ratio()
-            self.finite += weight * (numerator << (_SCALE - denominator.bit_length() + 1))
+            self.finite += weight * (numerator << (_UNIT - denominator.bit_length() + 1))
 
     def join(self, other: Total) -> None:
         """Add another sum."""
@@ -61,7 +61,7 @@ class Total:
             return "NaN"
         if self.plus or self.minus:
             return math.inf if self.plus else -math.inf
-        return self.finite / (1 << _SCALE)
+        return self.finite / (1 << _UNIT)
 
 
 class _Sum:
@@ -187,16 +187,14 @@ class _Frame:
 def register(connection: sqlite3.Connection, fail: Fail) -> None:
     """Register the functions on a connection."""
     finish = Finish(fail)
-    connection.create_aggregate("ev_double_sum", 2, _DoubleSum)  # type: ignore[arg-type]  # step takes both
-    connection.create_aggregate("ev_scaled_sum", 2, _ScaledSum)  # type: ignore[arg-type]  # step takes both
+    connection.create_aggregate("ev_total_of_doubles", 2, _DoubleSum)  # type: ignore[arg-type]  # step takes both
+    connection.create_aggregate("ev_total_of_scaled", 2, _ScaledSum)  # type: ignore[arg-type]  # step takes both
     scalars: dict[str, tuple[int, Callable[..., Any]]] = {
-        "ev_sum_added": (2, _added),
-        "ev_sum_bigint": (1, lambda state: finish.bigint(Total(state))),
-        "ev_sum_decimal": (1, lambda state: finish.decimal(Total(state))),
-        "ev_sum_double": (1, lambda state: finish.double(Total(state))),
-        "ev_avg_bigint": (2, lambda state, count: finish.mean_bigint(Total(state), count)),
-        "ev_avg_double": (2, lambda state, count: finish.mean_double(Total(state), count)),
-        "ev_avg_decimal": (3, lambda state, count, more: finish.mean_decimal(Total(state), count, more)),
+        "ev_total_added": (2, _added),
+        "ev_total_as_decimal": (1, lambda state: finish.decimal(Total(state))),
+        "ev_total_as_double": (1, lambda state: finish.double(Total(state))),
+        "ev_total_mean_double": (2, lambda state, count: finish.mean_double(Total(state), count)),
+        "ev_total_mean_decimal": (3, lambda state, count, more: finish.mean_decimal(Total(state), count, more)),
     }
     for name, (arity, function) in scalars.items():
         connection.create_function(name, arity, function, deterministic=True)

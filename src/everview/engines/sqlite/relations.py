@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from everview.engines.sqlite.circuit import Circuit
 from everview.engines.sqlite.names import columns
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.select import Select, from_table
-from everview.engines.sqlite.statetable import StateTable, key_terms, same_row
+from everview.engines.sqlite.statetable import StateTable, same_row
 from everview.language.relations import Relation, Semantics
 
 _CHUNK = 250
@@ -37,6 +37,7 @@ class StoredRelation:
     relation: Relation
     table: StateTable
     delta: str
+    scratch: str
 
     @property
     def partial(self) -> str:
@@ -72,7 +73,7 @@ class StoredRelation:
             case Semantics.KEYED:
                 return self._keyed_write(connection, version, alive=True)
             case Semantics.BAG:
-                self._add(connection, f"SELECT {self._listed}, sum(w) FROM {self.delta} GROUP BY {self._listed}", version)
+                self._add(connection, self._summed, version)
                 return len(rows)
             case Semantics.ADD_WINS:
                 return self._add_wins_insert(connection, version)
@@ -93,6 +94,11 @@ class StoredRelation:
     @property
     def _listed(self) -> str:
         return ", ".join(self.table.columns)
+
+    @property
+    def _summed(self) -> str:
+        """The staged rows, each once."""
+        return f"SELECT {self._listed}, sum(w) AS w FROM {self.delta} GROUP BY {self._listed}"
 
     def _there(self, alias: str = "d") -> str:
         """Whether the row of a staged row is there."""
@@ -136,36 +142,26 @@ class StoredRelation:
 
     def _keyed_write(self, connection: sqlite3.Connection, version: int, *, alive: bool) -> int:
         """Replace the rows of the staged keys; of several rows for one key the last counts."""
-        keys = [columns(len(self.relation.schema))[i] for i in self.relation.key_positions]
-        listed, width = ", ".join(keys), len(self.relation.schema)
-        last = f"SELECT max(rowid) FROM {self.delta} GROUP BY {listed}"
+        keys = self.table.key()
+        last = f"SELECT max(rowid) FROM {self.delta} GROUP BY {', '.join(keys)}"
         connection.execute(f"DELETE FROM {self.delta} WHERE rowid NOT IN ({last})")
         on = " AND ".join(f"r.{key} = d.{key}" for key in keys)
-        mine = ", ".join(f"r.{column}" for column in columns(width))
-        before = f"SELECT {mine}, -1 FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {on} AND r.alive"
-        # The old rows must be read before they are replaced, and the new ones stay staged meanwhile.
-        old = connection.execute(before).fetchall()
-        staged = f"SELECT {', '.join(columns(width))}, {int(alive)}, {version} FROM {self.delta}"
-        updates = [f"{name} = excluded.{name}" for name in (*columns(width), "alive", "version")]
-        names = ", ".join((*columns(width), "alive", "version"))
+        mine = ", ".join(f"r.{column}" for column in self.table.columns)
         connection.execute(
-            f"INSERT INTO {self.table.name} ({names}) SELECT * FROM ({staged}) WHERE 1 "
-            f"ON CONFLICT ({listed}) DO UPDATE SET {', '.join(updates)}"
+            f"INSERT INTO {self.scratch} SELECT {mine}, -1 "
+            f"FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {on} AND r.alive"
         )
+        rest = [f"{name} = excluded.{name}" for name in (*self.table.columns, "alive", "version")]
+        staged = f"SELECT {self._listed}, {int(alive)}, {version} FROM {self.delta}"
+        connection.execute(self.table.upsert(staged, rest))
         if not alive:
             connection.execute(f"DELETE FROM {self.delta}")
-        marks = ", ".join("?" * (width + 1))
-        connection.executemany(f"INSERT INTO {self.delta} VALUES ({marks})", old)
-        net = (
-            f"SELECT min(rowid) FROM {self.delta} GROUP BY {self._row_listed} HAVING sum(w) <> 0"
-        )
+        connection.execute(f"INSERT INTO {self.delta} SELECT * FROM {self.scratch}")
+        connection.execute(f"DELETE FROM {self.scratch}")
+        net = f"SELECT min(rowid) FROM {self.delta} GROUP BY {self._listed} HAVING sum(w) <> 0"
         connection.execute(f"DELETE FROM {self.delta} WHERE rowid NOT IN ({net})")
-        sign = "w > 0" if alive else "w < 0"
-        return int(connection.execute(f"SELECT count(*) FROM {self.delta} WHERE {sign}").fetchone()[0])
-
-    @property
-    def _row_listed(self) -> str:
-        return ", ".join(columns(len(self.relation.schema)))
+        counted = f"SELECT count(*) FROM {self.delta} WHERE w {'>' if alive else '<'} 0"
+        return int(connection.execute(counted).fetchone()[0])
 
     def _add(self, connection: sqlite3.Connection, rows: str, version: int) -> None:
         grow = self.table.upsert(
@@ -177,27 +173,24 @@ class StoredRelation:
         """Take away one copy for each staged row, as many as there are."""
         stored, staged = ([f"{a}.{c}" for c in self.table.columns] for a in ("r", "d"))
         same = same_row(self.table.schema, stored, staged)
-        asked = f"SELECT {self._listed}, sum(w) AS w FROM {self.delta} GROUP BY {self._listed}"
         held = f"max(coalesce((SELECT r.w FROM {self.table.name} AS r WHERE {same}), 0), 0)"
-        rows = connection.execute(
-            f"SELECT {', '.join(staged)}, max(d.w, -{held}) FROM ({asked}) AS d"
-        ).fetchall()
+        connection.execute(
+            f"INSERT INTO {self.scratch} SELECT {', '.join(staged)}, max(d.w, -{held}) FROM ({self._summed}) AS d"
+        )
         connection.execute(f"DELETE FROM {self.delta}")
-        taken = [row for row in rows if row[-1]]
-        stage_weighted(connection, self.delta, taken)
+        connection.execute(f"INSERT INTO {self.delta} SELECT * FROM {self.scratch} WHERE w <> 0")
+        connection.execute(f"DELETE FROM {self.scratch}")
         self._add(connection, f"SELECT * FROM {self.delta}", version)
-        return -sum(row[-1] for row in taken)
+        return -int(connection.execute(f"SELECT coalesce(sum(w), 0) FROM {self.delta}").fetchone()[0])
 
     def _add_wins_insert(self, connection: sqlite3.Connection, version: int) -> int:
         """Every insertion is one more; only the first makes the row appear."""
-        rows = f"SELECT {self._listed}, sum(w) FROM {self.delta} GROUP BY {self._listed}"
-        connection.execute(f"CREATE TEMP TABLE adding AS {rows}")
+        connection.execute(f"INSERT INTO {self.scratch} {self._summed}")
         connection.execute(f"DELETE FROM {self.delta} AS d WHERE {self._there()}")
         connection.execute(self._once())
-        appeared = connection.execute(f"SELECT count(*) FROM {self.delta}").fetchone()[0]
-        self._add(connection, "SELECT * FROM temp.adding", version)
-        connection.execute("DROP TABLE temp.adding")
-        return int(appeared)
+        self._add(connection, f"SELECT * FROM {self.scratch}", version)
+        connection.execute(f"DELETE FROM {self.scratch}")
+        return int(connection.execute(f"SELECT count(*) FROM {self.delta}").fetchone()[0])
 
     def _add_wins_delete(self, connection: sqlite3.Connection, version: int) -> int:
         """A deletion ends every insertion that is seen."""
@@ -214,18 +207,19 @@ def stored_relation(circuit: Circuit, relation: Relation, number: int) -> Stored
     """Declare the table and the delta of a relation."""
     name = f"r{number}"
     delta = circuit.scratch(f"d_{name}", len(relation.schema))
+    scratch = circuit.scratch(f"o_{name}", len(relation.schema))
     match relation.semantics:
         case Semantics.SET:
             extras = ("cl INTEGER NOT NULL", "version INTEGER NOT NULL")
             table = StateTable(name, relation.schema, extras, zero="")
         case Semantics.KEYED:
             extras = ("alive INTEGER NOT NULL", "version INTEGER NOT NULL")
-            table = StateTable(name, relation.schema, extras, zero="", key=relation.key_positions)
+            table = StateTable(name, relation.schema, extras, zero="", unique=relation.key_positions)
         case Semantics.BAG | Semantics.ADD_WINS:
             extras = ("w INTEGER NOT NULL", "version INTEGER NOT NULL")
             table = StateTable(name, relation.schema, extras, zero="")
     circuit.ddl.extend(table.ddl())
-    return StoredRelation(relation, table, delta)
+    return StoredRelation(relation, table, delta, scratch)
 
 
 def stage(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], weight: int) -> None:
@@ -239,9 +233,3 @@ def stage(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[An
         part = rows[start : start + chunk]
         flat = [cell for row in part for cell in row]
         connection.execute(f"INSERT INTO {table} VALUES {', '.join([one] * len(part))}", flat)
-
-
-def stage_weighted(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Put rows with their weights into a delta."""
-    if rows:
-        connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)

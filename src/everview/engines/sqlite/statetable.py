@@ -38,9 +38,11 @@ class StateTable:
         """The names of the further columns."""
         return tuple(extra.split()[0] for extra in self.extras)
 
-    def key(self, alias: str = "") -> tuple[str, ...]:
-        """Return the row as SQL terms that are equal exactly when rows are."""
-        return key_terms(self.schema, [f"{alias}.{c}" if alias else c for c in self.columns])
+    def key(self) -> tuple[str, ...]:
+        """Return the SQL terms that are equal exactly when rows are the same."""
+        if self.unique is not None:
+            return tuple(self.columns[position] for position in self.unique)
+        return key_terms(self.schema, self.columns)
 
     def ddl(self) -> list[str]:
         """Return what creates the table and its own indexes."""
@@ -48,6 +50,8 @@ class StateTable:
             f"{column} {column_type(field.type)}{'' if field.nullable else ' NOT NULL'}"
             for column, field in zip(self.columns, self.schema, strict=True)
         ]
+        if self.unique is not None:
+            return [self._keyed_ddl()]
         dead = [f"CREATE INDEX {self.name}_zero ON {self.name} ({self.zero}) WHERE {self.zero} = 0"]
         if not self.zero:
             dead = []
@@ -65,6 +69,12 @@ class StateTable:
             f"CREATE TABLE {self.name} ({', '.join([*fields, *self.extras, primary])}) WITHOUT ROWID",
             *dead,
         ]
+
+    def _keyed_ddl(self) -> str:
+        """A table with a key of its own: the other columns are empty in a row that only says it is gone."""
+        fields = [f"{c} {column_type(f.type)}" for c, f in zip(self.columns, self.schema, strict=True)]
+        primary = f"PRIMARY KEY ({', '.join(self.key())})"
+        return f"CREATE TABLE {self.name} ({', '.join([*fields, *self.extras, primary])}) WITHOUT ROWID"
 
     def upsert(self, rows: str, updates: Sequence[str]) -> str:
         """Return the statement that adds rows, given with their extras, to those there are."""

@@ -1,0 +1,105 @@
+"""The engine: a program's relations and views in one SQLite database, every view fresh after each write."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.engines.sqlite.circuit import Circuit, Statement
+from everview.engines.sqlite.compiler import Compiler
+from everview.engines.sqlite.names import quoted
+from everview.engines.sqlite.nodes import Node
+from everview.engines.sqlite.public import public_sql
+from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.language.plan import Plan, Schema
+from everview.language.program import Program
+from everview.planner.rewrite import rewrite
+
+
+@dataclass(slots=True)
+class Engine:
+    """A compiled program: the tables it needs, how writes go in, and how contents are read."""
+
+    program: Program
+    watched: frozenset[str] = frozenset()
+    circuit: Circuit = field(default_factory=Circuit)
+    relations: dict[str, StoredRelation] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    plans: dict[str, Plan] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number, (name, relation) in enumerate(self.program.relations.items()):
+            self.relations[name] = stored_relation(self.circuit, relation, number)
+            self.nodes[name] = self.relations[name].node(self.circuit)
+        compiler = Compiler(self.circuit, self.nodes)
+        for name, view in self.program.views.items():
+            self.plans[name] = rewrite(view.plan)
+            self.nodes[name] = compiler.stored(self.plans[name])
+        for name in self.watched:
+            self.nodes[name].delta()
+
+    def ddl(self) -> list[str]:
+        """Return what creates all tables, indexes, and the views under which others read them."""
+        return [*self.circuit.ddl, *self.circuit.index_ddl(), *(self._public(name) for name in self.nodes)]
+
+    def _public(self, name: str) -> str:
+        """A plain SQL view under the name that the program gives, with values as people write them."""
+        schema = self.program.schema(name)
+        (select,) = self.contents(name)
+        shown = [
+            f"{public_sql(f.type, sql)} AS {quoted(f.name)}"
+            for f, sql in zip(schema, select.columns, strict=True)
+        ]
+        if select.weight == "1":
+            return f"CREATE VIEW {quoted(name)} AS {select.sql(columns=shown)}"
+        inner = select.sql(columns=[*shown, f"{select.weight} AS w"])
+        names = ", ".join(quoted(f.name) for f in schema)
+        return (
+            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, w) AS ({inner} UNION ALL "
+            f"SELECT {names}, w - 1 FROM copy WHERE w > 1) SELECT {names} FROM copy"
+        )
+
+    def contents(self, name: str) -> list[Any]:
+        """Return the selects that read a relation or view."""
+        reader = self.nodes[name].contents
+        assert reader is not None
+        return reader()
+
+    def prepare(self, connection: sqlite3.Connection) -> None:
+        """Create the temporary tables that a writing connection needs."""
+        for statement in self.circuit.temporary.values():
+            connection.execute(statement)
+
+    def create(self, connection: sqlite3.Connection) -> None:
+        """Create all tables and bring the views to what they are over no rows."""
+        for statement in self.ddl():
+            connection.execute(statement)
+        filled = set()
+        for statement in self.circuit.initial:
+            if not statement.fills or statement.fills in self.circuit.temporary:
+                connection.execute(statement.sql)
+                filled.add(statement.fills)
+        self._clear(connection, self.circuit.run(connection, filled - {""}))
+
+    def insert(self, connection: sqlite3.Connection, name: str, rows: Sequence[Any], version: int) -> int:
+        """Insert stored rows into a relation and bring all views up to date; return how many appeared."""
+        relation = self.relations[name]
+        count = relation.insert(connection, rows, version)
+        self._propagate(connection, relation)
+        return count
+
+    def delete(self, connection: sqlite3.Connection, name: str, rows: Sequence[Any], version: int) -> int:
+        """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
+        relation = self.relations[name]
+        count = relation.delete(connection, rows, version)
+        self._propagate(connection, relation)
+        return count
+
+    def _propagate(self, connection: sqlite3.Connection, relation: StoredRelation) -> None:
+        self._clear(connection, self.circuit.run(connection, [relation.delta]))
+
+    def _clear(self, connection: sqlite3.Connection, filled: Iterable[str]) -> None:
+        for table in filled:
+            connection.execute(f"DELETE FROM {table}")
