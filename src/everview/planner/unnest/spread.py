@@ -210,8 +210,7 @@ def _by_node(plan: Plan, outer: Plan, need: frozenset[int]) -> Spread:
         case Values():
             return _values(plan, outer, own)
         case Filter(child, predicate):
-            below = spread(child, outer, own)
-            return replace(below, plan=Filter(below.plan, close(predicate, below.columns())))
+            return _filter(child, predicate, outer, own)
         case Project(child, expressions, names):
             below = spread(child, outer, own)
             return _projected(below, tuple(close(e, below.columns()) for e in expressions), names)
@@ -237,6 +236,28 @@ def _by_node(plan: Plan, outer: Plan, need: frozenset[int]) -> Spread:
             return _window(plan, outer, own)
         case _:
             assert_never(plan)
+
+
+def _filter(child: Plan, predicate: Expression, outer: Plan, own: frozenset[int]) -> Spread:
+    """A filter; outer columns that it says are equal to something inside need no domain."""
+    found = (_binding(part) for part in conjuncts(predicate))
+    bindings = dict(binding for binding in found if binding is not None)
+    below = spread(child, outer, own - bindings.keys())
+    fresh = sorted(bindings.keys() - below.at.keys())
+    if fresh:
+        columns = all_columns(below.plan.schema)
+        names = tuple(field.name for field in below.plan.schema)
+        values = tuple(close(bindings[read], {}) for read in fresh)
+        plan = Project(below.plan, columns + values, names + tuple(outer.schema[read].name for read in fresh))
+        at = {**below.at, **{read: len(columns) + index for index, read in enumerate(fresh)}}
+        below = Spread(plan, below.width, at, below.strict | frozenset(fresh))
+    places = below.columns()
+    taken = {(read, bindings[read]) for read in fresh}
+    parts = [
+        not_null(places[binding[0]]) if (binding := _binding(part)) in taken and binding else close(part, places)
+        for part in conjuncts(predicate)
+    ]
+    return replace(below, plan=Filter(below.plan, conjunction(parts)))
 
 
 def _projected(below: Spread, expressions: tuple[Expression, ...], names: tuple[str, ...]) -> Spread:
