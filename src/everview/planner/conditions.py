@@ -45,6 +45,7 @@ __all__ = [
     "is_correlated",
     "never_true",
     "not_null",
+    "outer_reads",
     "rejects_null",
     "same",
     "simplify",
@@ -181,8 +182,8 @@ def _simplify_case(branches: tuple[tuple[Expression, Expression], ...], default:
     return Case(tuple(kept), default) if kept else default
 
 
-def outer_reads(expression: Expression, depth: int = 1) -> frozenset[int]:
-    """The columns of the row `depth` out that an expression without subqueries reads."""
+def outer_reads(expression: Expression) -> frozenset[int]:
+    """The columns of the next row out that an expression without subqueries reads."""
     return frozenset(
-        part.index for part in walk(expression) if isinstance(part, OuterColumn) and part.depth == depth
+        part.index for part in walk(expression) if isinstance(part, OuterColumn) and part.depth == 1
     )

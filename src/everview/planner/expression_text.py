@@ -134,7 +134,11 @@ def window_text(call: WindowCall, names: Sequence[str]) -> str:
         parts.append("PARTITION BY " + ", ".join(expression_text(e, names) for e in call.partition))
     if call.order:
         parts.append("ORDER BY " + ", ".join(sort_text(key, names) for key in call.order))
-    if call.frame is not None and call.frame.mode == "rows" and (call.frame.start, call.frame.end) != (None,) * 2:
+    if (
+        call.frame is not None
+        and call.frame.mode == "rows"
+        and (call.frame.start, call.frame.end) != (None,) * 2
+    ):
         parts.append(f"ROWS {_bound(call.frame.start, 'PRECEDING')} TO {_bound(call.frame.end, 'FOLLOWING')}")
     return f"{call.function}({arguments}) OVER ({' '.join(parts)})"
 

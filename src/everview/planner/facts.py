@@ -46,7 +46,17 @@ from everview.language.program import Program
 from everview.language.relations import Semantics
 from everview.planner.conditions import conjuncts, has_subquery
 
-__all__ = ["Catalog", "EquiKeys", "EquiPair", "Facts", "Key", "Keys", "catalog_of", "equi_keys", "is_monotone"]
+__all__ = [
+    "Catalog",
+    "EquiKeys",
+    "EquiPair",
+    "Facts",
+    "Key",
+    "Keys",
+    "catalog_of",
+    "equi_keys",
+    "is_monotone",
+]
 
 Key: TypeAlias = frozenset[int]
 Keys: TypeAlias = frozenset[Key]
@@ -209,9 +219,7 @@ class Facts:
         if not all(self.is_set(child) for child in inputs):
             return []
         for index in everything:
-            constants = [
-                child.expressions[index] for child in inputs if isinstance(child, Project)
-            ]
+            constants = [child.expressions[index] for child in inputs if isinstance(child, Project)]
             told = len(constants) == len(inputs) and all(isinstance(c, Literal) for c in constants)
             if told and len(set(constants)) == len(inputs):
                 return [everything]

@@ -15,6 +15,7 @@ FULL JOIN that reads columns of both sides.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from everview.errors import ProgramError
 from everview.language.expressions import (
@@ -92,16 +93,21 @@ def decorrelate(plan: Plan) -> Plan:
         case Project() | Aggregate() | TopK() | Window():
             return _attached(node)
         case _:
-            raise AssertionError(node)
+            assert_never(node)
 
 
 def check_decorrelated(plan: Plan) -> None:
     """Fail if an expression still holds a subquery or reads a row outside."""
-    for node in walk_plan(plan):
-        for expression in expressions_of(node):
-            for part in walk(expression):
-                if isinstance(part, (Exists, InSubquery, ScalarSubquery, OuterColumn)):
-                    raise AssertionError(f"{type(part).__name__} is left in {type(node).__name__}")
+    kinds = (Exists, InSubquery, ScalarSubquery, OuterColumn)
+    left = [
+        f"{type(part).__name__} in {type(node).__name__}"
+        for node in walk_plan(plan)
+        for expression in expressions_of(node)
+        for part in walk(expression)
+        if isinstance(part, kinds)
+    ]
+    if left:
+        raise AssertionError(f"not decorrelated: {', '.join(left)}")
 
 
 def _inner_first(node: Expression) -> Expression:
@@ -263,9 +269,9 @@ def _outer_join(node: Join) -> Plan:
         joined = _mirrored(Join(JoinKind.RIGHT, left.plan, right.plan, condition))
     else:
         joined = _two_sided(node.kind, left.plan, right.plan, condition)
-    places = range(width)
+    places = [*range(width)]
     if node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
-        places = (*places, *range(new_width, new_width + right_width))  # type: ignore[assignment]
+        places += range(new_width, new_width + right_width)
     columns = tuple(column(joined.schema, index) for index in places)
     return Project(joined, columns, tuple(found.name for found in columns))
 
@@ -306,7 +312,11 @@ def _two_sided(kind: JoinKind, left: Plan, right: Plan, condition: Expression) -
             return map_children(e, settle)
         value = substitute(
             e,
-            lambda c: _moved(c, -width) if c.index >= width else replace(c, index=right_width + reads.index(c.index)),
+            lambda c: (
+                _moved(c, -width)
+                if c.index >= width
+                else replace(c, index=right_width + reads.index(c.index))
+            ),
         )
         return shift(rows.value(value), width)
 

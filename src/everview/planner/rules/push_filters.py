@@ -208,4 +208,3 @@ def _strengthened(plan: Join, predicates: _Predicates) -> Join:
         (False, False): JoinKind.INNER,
     }
     return replace(plan, kind=kinds[keeps_left, keeps_right])
-

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from everview.language.expressions import TRUE, Column, Expression, Literal, OuterColumn, shift, substitute, transform
+from everview.language.expressions import (
+    TRUE,
+    Column,
+    Expression,
+    Literal,
+    OuterColumn,
+    shift,
+    substitute,
+    transform,
+)
 from everview.language.plan import (
     Aggregate,
     Distinct,

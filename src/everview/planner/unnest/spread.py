@@ -254,7 +254,9 @@ def _filter(child: Plan, predicate: Expression, outer: Plan, own: frozenset[int]
     places = below.columns()
     taken = {(read, bindings[read]) for read in fresh}
     parts = [
-        not_null(places[binding[0]]) if (binding := _binding(part)) in taken and binding else close(part, places)
+        not_null(places[binding[0]])
+        if (binding := _binding(part)) in taken and binding
+        else close(part, places)
         for part in conjuncts(predicate)
     ]
     return replace(below, plan=Filter(below.plan, conjunction(parts)))
