@@ -68,9 +68,9 @@ def accumulator(call: AggregateCall) -> Accumulator | None:
             return _exact("scaled", lambda c: f"ev_total_mean_decimal({c[1]}, {c[0]}, {more})")
         case "bool_and" | "bool_or", _:
             true = Column("coalesce(sum(CASE WHEN {v} THEN {w} ELSE 0 END), 0)")
-            all_true, any_true = (lambda c: f"{c[1]} = {c[0]}"), (lambda c: f"{c[1]} > 0")
-            found = all_true if call.function == "bool_and" else any_true
-            return Accumulator((_COUNT, true), lambda c: f"CASE WHEN {c[0]} > 0 THEN {found(c)} END")
+            if call.function == "bool_and":
+                return Accumulator((_COUNT, true), lambda c: f"CASE WHEN {c[0]} > 0 THEN {c[1]} = {c[0]} END")
+            return Accumulator((_COUNT, true), lambda c: f"CASE WHEN {c[0]} > 0 THEN {c[1]} > 0 END")
         case _:
             return None
 
@@ -82,7 +82,7 @@ def decimal_places(call: AggregateCall) -> int:
 
 
 def _exact(kind: str, value: Callable[[Sequence[str]], str]) -> Accumulator:
-    total = Column(f"ev_total_of_{kind}({{v}}, {{w}})", "TEXT NOT NULL", exact=True)
+    total = Column(f"coalesce(ev_total_of_{kind}({{v}}, {{w}}), '0')", "TEXT NOT NULL", exact=True)
     return Accumulator((_COUNT, total), lambda c: f"CASE WHEN {c[0]} > 0 THEN {value(c)} END")
 
 

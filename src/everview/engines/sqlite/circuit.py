@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from everview.engines.sqlite.names import Names, columns
 from everview.engines.sqlite.select import Select, Source
+from everview.engines.sqlite.statetable import StateTable
 from everview.language.plan import Schema
 
 Changed = frozenset[str]
@@ -50,6 +51,7 @@ class Circuit:
     """Tables, indexes and steps; the last thing that is built from a program."""
 
     names: Names = field(default_factory=Names)
+    states: set[str] = field(default_factory=set)
     ddl: list[str] = field(default_factory=list)
     temporary: dict[str, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
@@ -62,6 +64,11 @@ class Circuit:
         table = f"temp.{name}"
         self.temporary[table] = f"CREATE TEMP TABLE {name} ({', '.join([*columns(width), *extras])})"
         return table
+
+    def declare(self, table: StateTable) -> None:
+        """Add the table in which an operator keeps its state."""
+        self.ddl.extend(table.ddl())
+        self.states.add(table.name)
 
     def demand(self, change: str) -> None:
         """Note that somebody reads this delta; one that nobody reads is not made."""
@@ -93,7 +100,7 @@ class Circuit:
             if any(other[: len(by)] == by for other in longer):
                 continue
             where = f" WHERE {partial}" if partial else ""
-            name = f"{table}_by_{'_'.join(by)}"
+            name = f"{table}_by_{'_'.join(by).replace(' ', '_')}"
             made.append(f"CREATE INDEX {name} ON {table} ({', '.join(by)}){where}")
         return made
 
@@ -116,26 +123,26 @@ def live(branches: Iterable[Select], changed: Changed) -> list[Select]:
     return [branch for branch in branches if branch.needs <= changed]
 
 
-def union(branches: Iterable[Select]) -> str:
-    """Return all rows of the branches with their weights."""
-    return " UNION ALL ".join(branch.sql() for branch in branches)
+def named(select: Select, schema: Schema) -> str:
+    """Return the rows of a select under the columns' own names, and their weight as w."""
+    shown = [f"{sql} AS {name}" for sql, name in zip(select.columns, columns(len(schema)), strict=True)]
+    return select.sql(columns=[*shown, f"{select.weight} AS w"])
+
+
+def united(selects: list[Select], schema: Schema) -> str:
+    """Return the rows of all selects under the columns' own names, and their weights as w."""
+    first, *others = selects
+    return " UNION ALL ".join([named(first, schema), *(other.sql() for other in others)])
 
 
 def consolidated(branches: list[Select], schema: Schema) -> str:
     """Return each row of the branches once, with its weights summed, those that cancel left out."""
-    names = columns(len(schema))
     if len(branches) == 1:
         (branch,) = branches
+        shown = [f"{sql} AS {name}" for sql, name in zip(branch.columns, columns(len(schema)), strict=True)]
         total = f"sum({branch.weight})"
         group = ", ".join(str(position + 1) for position in range(len(schema)))
-        shown = [f"{sql} AS {name}" for sql, name in zip(branch.columns, names, strict=True)]
-        return branch.sql(
-            columns=[*shown, f"{total} AS w"], tail=(f"GROUP BY {group} " if group else "") + f"HAVING {total} <> 0"
-        )
-    first, *others = branches
-    shown = [f"{sql} AS {name}" for sql, name in zip(first.columns, names, strict=True)]
-    rows = " UNION ALL ".join([first.sql(columns=[*shown, f"{first.weight} AS w"]), *(o.sql() for o in others)])
-    listed = ", ".join(names)
-    return f"SELECT {listed + ', ' if listed else ''}sum(w) AS w FROM ({rows}) " + (
-        f"GROUP BY {listed} " if listed else ""
-    ) + "HAVING sum(w) <> 0"
+        return branch.sql(columns=[*shown, f"{total} AS w"], tail=f"GROUP BY {group} HAVING {total} <> 0")
+    listed = ", ".join(columns(len(schema)))
+    rows = united(branches, schema)
+    return f"SELECT {listed}, sum(w) AS w FROM ({rows}) GROUP BY {listed} HAVING sum(w) <> 0"

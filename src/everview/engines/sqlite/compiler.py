@@ -43,7 +43,6 @@ class Compiler:
 
     circuit: Circuit
     scans: dict[str, Node]
-    demanded: frozenset[Plan] = frozenset()
     _nodes: dict[Plan, Node] = field(default_factory=dict)
     _stored: dict[Plan, Node] = field(default_factory=dict)
     _count: int = 0
@@ -72,6 +71,16 @@ class Compiler:
             self._stored[plan] = add_stored(self.circuit, f"s{self.number()}", self.node(plan))
         return self._stored[plan]
 
+    def kept(self, plan: Plan) -> Node:
+        """Return a node whose rows are kept: in the table of its last operator, or else in one of its own."""
+        node = self.node(plan)
+        if node.contents is not None:
+            selects = node.contents()
+            tables = {source.table for select in selects for source in select.sources}
+            if len(selects) == 1 and len(tables) == 1 and tables <= self.circuit.states:
+                return node
+        return self.stored(plan)
+
     def keyed(self, plan: Plan, keys: Sequence[Expression]) -> tuple[Node, tuple[Expression, ...]]:
         """Return a readable node in which every key is a plain column, so that an index can serve it.
 
@@ -79,7 +88,9 @@ class Compiler:
         """
         node = self.readable(plan)
         assert node.contents is not None
-        if all(_is_plain(compile_expression(key, select.columns)) for select in node.contents() for key in keys):
+        if all(
+            _is_plain(compile_expression(key, select.columns)) for select in node.contents() for key in keys
+        ):
             return node, tuple(keys)
         width = len(plan.schema)
         computed = [key for key in keys if not isinstance(key, Column)]

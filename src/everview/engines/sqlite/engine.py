@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.engines.sqlite.circuit import Circuit, Statement
+from everview.engines.sqlite.circuit import Circuit
 from everview.engines.sqlite.compiler import Compiler
 from everview.engines.sqlite.names import quoted
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.public import public_sql
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
-from everview.language.plan import Plan, Schema
+from everview.language.plan import Plan
 from everview.language.program import Program
 from everview.planner.rewrite import rewrite
 
@@ -36,7 +36,7 @@ class Engine:
         compiler = Compiler(self.circuit, self.nodes)
         for name, view in self.program.views.items():
             self.plans[name] = rewrite(view.plan)
-            self.nodes[name] = compiler.stored(self.plans[name])
+            self.nodes[name] = compiler.kept(self.plans[name])
         for name in self.watched:
             self.nodes[name].delta()
 
@@ -76,12 +76,12 @@ class Engine:
         """Create all tables and bring the views to what they are over no rows."""
         for statement in self.ddl():
             connection.execute(statement)
-        filled = set()
-        for statement in self.circuit.initial:
-            if not statement.fills or statement.fills in self.circuit.temporary:
-                connection.execute(statement.sql)
-                filled.add(statement.fills)
-        self._clear(connection, self.circuit.run(connection, filled - {""}))
+        filled: set[str] = set()
+        for first in self.circuit.initial:
+            connection.execute(first.sql)
+            if first.fills:
+                filled.add(first.fills)
+        self._clear(connection, self.circuit.run(connection, filled))
 
     def insert(self, connection: sqlite3.Connection, name: str, rows: Sequence[Any], version: int) -> int:
         """Insert stored rows into a relation and bring all views up to date; return how many appeared."""

@@ -194,7 +194,10 @@ def register(connection: sqlite3.Connection, fail: Fail) -> None:
         "ev_total_as_decimal": (1, lambda state: finish.decimal(Total(state))),
         "ev_total_as_double": (1, lambda state: finish.double(Total(state))),
         "ev_total_mean_double": (2, lambda state, count: finish.mean_double(Total(state), count)),
-        "ev_total_mean_decimal": (3, lambda state, count, more: finish.mean_decimal(Total(state), count, more)),
+        "ev_total_mean_decimal": (
+            3,
+            lambda state, count, more: finish.mean_decimal(Total(state), count, more),
+        ),
     }
     for name, (arity, function) in scalars.items():
         connection.create_function(name, arity, function, deterministic=True)

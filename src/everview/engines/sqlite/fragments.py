@@ -59,7 +59,7 @@ class Writer:
         written = body(*names)
         if not bindings:
             return f"({written})"
-        return f"(SELECT {written} FROM (SELECT {', '.join(bindings)}))"  # noqa: S608  (our own pieces)
+        return f"(SELECT {written} FROM (SELECT {', '.join(bindings)}))"
 
     def call(self, call: Call, operands: Sequence[Operand]) -> str:
         """The call by the reference's own implementation, where SQL cannot say it exactly."""

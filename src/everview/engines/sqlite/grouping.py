@@ -60,10 +60,8 @@ class _Groups:
             self._source, self._keys = compiler.keyed(plan.input, plan.keys)
         else:
             self._source = compiler.node(plan.input)
-        self._table = StateTable(
-            f"g{number}", plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n"
-        )
-        self._circuit.ddl.extend(self._table.ddl())
+        self._table = StateTable(f"g{number}", plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n")
+        self._circuit.declare(self._table)
         sums = [name for kept in self._kept if kept.sums for name in kept.names]
         self._touched = self._circuit.scratch(f"t_g{number}", len(plan.keys), ("n", *sums))
         self._change = self._circuit.scratch(f"d_g{number}", len(plan.schema))
@@ -111,7 +109,7 @@ class _Groups:
                 nothing.append("0" if kept.call.function == "count" else "NULL")
         names = ", ".join(self._table.extra_names)
         table = self._table.name
-        self._circuit.start(f"INSERT INTO {table} ({names}) VALUES ({', '.join(nothing)})", "")
+        self._circuit.start(f"INSERT INTO {table} (one, {names}) VALUES (1, {', '.join(nothing)})", "")
         self._circuit.start(f"INSERT INTO {self._change} {self._visible(1)}", self._change)
 
     def _visible(self, weight: int) -> str:
@@ -175,16 +173,19 @@ class _Groups:
 
     def _compute_again(self) -> str:
         """Compute what does not add up from the rows of each touched group."""
-        updates = []
         stored = [f"g.{column}" for column in self._table.columns]
-        for kept in self._kept:
-            if kept.sums is None:
-                updates.append(f"{kept.names[0]} = ({self._over_group(kept.call, stored)})")
+        updates = [
+            f"{kept.names[0]} = ({self._over_group(kept.call, stored)})"
+            for kept in self._kept
+            if kept.sums is None
+        ]
         if not self._plan.keys:
             return f"UPDATE {self._table.name} AS g SET {', '.join(updates)}"
         touched = [f"t.{column}" for column in self._table.columns]
         same = same_row(self._table.schema, stored, touched)
-        return f"UPDATE {self._table.name} AS g SET {', '.join(updates)} FROM {self._touched} AS t WHERE {same}"
+        return (
+            f"UPDATE {self._table.name} AS g SET {', '.join(updates)} FROM {self._touched} AS t WHERE {same}"
+        )
 
     def _over_group(self, call: AggregateCall, group: Sequence[str]) -> str:
         """An aggregate over the rows of one group."""

@@ -22,6 +22,7 @@ from everview.language.expressions import (
     substitute,
 )
 from everview.language.plan import Join, JoinKind, Plan, Project, UnionAll
+from everview.language.types import BOOLEAN
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.compiler import Compiler
@@ -62,15 +63,13 @@ def keyed_sides(compiler: Compiler, join: Join) -> Sides:
     place = dict(zip(map(frozenset, pairs), zip(left_keys, right_keys, strict=True), strict=True))
     for part in conjuncts(join.condition):
         match part:
-            case (Call("=", (a, b)) | Not(IsDistinct(a, b))) if frozenset((a, b)) in used:
+            case Call("=", (a, b)) | Not(IsDistinct(a, b)) if frozenset((a, b)) in used:
                 mine, theirs = place[frozenset((a, b))]
                 null_safe = isinstance(part, Not)
                 if isinstance(mine, Column) and isinstance(theirs, Column):
                     keys.append((mine.index, theirs.index, null_safe))
                 moved = shift(theirs, wide)
-                rest.append(
-                    Not(IsDistinct(mine, moved)) if null_safe else replace(part, arguments=(mine, moved))
-                )
+                rest.append(Not(IsDistinct(mine, moved)) if null_safe else Call("=", (mine, moved), BOOLEAN))
             case _:
                 rest.append(_moved(part, width, wide - width))
     return Sides(left, right, conjunction(rest), tuple(keys))
@@ -78,9 +77,7 @@ def keyed_sides(compiler: Compiler, join: Join) -> Sides:
 
 def _moved(expression: Expression, width: int, by: int) -> Expression:
     """The expression after the right input's columns moved to the right."""
-    return substitute(
-        expression, lambda c: Column(c.index + by, c.type, c.name) if c.index >= width else c
-    )
+    return substitute(expression, lambda c: Column(c.index + by, c.type, c.name) if c.index >= width else c)
 
 
 def compile_inner(compiler: Compiler, join: Join) -> Node:
@@ -230,9 +227,7 @@ class _Partners:
 
     def _exists(self, row: Select) -> str:
         """Whether the row has a partner now."""
-        found = [
-            f"EXISTS ({self._partner(row, other, '1')})" for other in self._sides.right_contents()
-        ]
+        found = [f"EXISTS ({self._partner(row, other, '1')})" for other in self._sides.right_contents()]
         return " OR ".join(found)
 
     def _before(self, row: Select) -> str:

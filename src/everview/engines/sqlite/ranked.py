@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from everview.engines.sqlite.circuit import Changed, Circuit, Statement, live
+from everview.engines.sqlite.circuit import Changed, Circuit, Statement, live, named, united
 from everview.engines.sqlite.names import columns
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
@@ -49,22 +49,17 @@ def _count(bound: Expression | None) -> int | None:
     return None if bound is None else int(bound.value)
 
 
-def _first_rows(
-    selects: list[Select], sort: Sequence[SortKey], enough: int | None, schema: Schema
-) -> str:
+def _first_rows(selects: list[Select], sort: Sequence[SortKey], enough: int | None, schema: Schema) -> str:
     """The first rows, each once with its multiplicity; `enough` of them fill all places."""
     names = columns(len(schema))
     limit = "" if enough is None else f" LIMIT {enough}"
     if len(selects) == 1:
         (select,) = selects
         order = ", ".join(sort_key_sql(key, select.columns) for key in sort)
-        shown = [f"{sql} AS {name}" for sql, name in zip(select.columns, names, strict=True)]
         tail = f"ORDER BY {order}{limit}" if order else limit.strip()
-        return select.sql(columns=[*shown, f"{select.weight} AS w"], tail=tail)
+        return f"{named(select, schema)} {tail}"
     order = ", ".join(sort_key_sql(key, names) for key in sort)
-    first, *rest = selects
-    shown = [f"{sql} AS {name}" for sql, name in zip(first.columns, names, strict=True)]
-    rows = " UNION ALL ".join([first.sql(columns=[*shown, f"{first.weight} AS w"]), *(s.sql() for s in rest)])
+    rows = united(selects, schema)
     return f"SELECT * FROM ({rows})" + (f" ORDER BY {order}" if order else "") + limit
 
 
@@ -133,7 +128,9 @@ def _copies(rows: str, names: Sequence[str]) -> str:
 def _window_sql(call: WindowCall, names: Sequence[str]) -> str:
     arguments = [compile_expression(argument, names) for argument in call.arguments]
     # Peers are rows equal by `order` alone, so ties may only enter where they cannot make a difference.
-    by_peers = call.function in ("rank", "dense_rank") or (call.frame is not None and call.frame.mode == "range")
+    by_peers = call.function in ("rank", "dense_rank") or (
+        call.frame is not None and call.frame.mode == "range"
+    )
     order = call.order if by_peers else (*call.order, *call.ties)
     parts = []
     if call.partition:
@@ -188,7 +185,7 @@ def _replaced(
     """
     circuit = compiler.circuit
     table = StateTable(name, schema)
-    circuit.ddl.extend(table.ddl())
+    circuit.declare(table)
     change = circuit.scratch(f"d_{name}", len(schema))
     fresh = circuit.scratch(f"f_{name}", len(schema))
     branches = source.delta()
@@ -217,10 +214,12 @@ def _replaced(
                 for branch in live(branches, changed)
             ]
             made.append(
-                Statement(f"INSERT INTO {touched} SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})", touched)
+                Statement(
+                    f"INSERT INTO {touched} SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})", touched
+                )
             )
         old = stale().negated()
-        both = f"{_named(old, names)} UNION ALL SELECT * FROM {fresh}"
+        both = f"{named(old, schema)} UNION ALL SELECT * FROM {fresh}"
         made.append(Statement(f"INSERT INTO {fresh} SELECT * FROM ({rows})", fresh))
         net = f"SELECT {listed}, sum(w) AS w FROM ({both}) GROUP BY {listed} HAVING sum(w) <> 0"
         made.append(Statement(f"INSERT INTO {change} {net}", change))
@@ -237,8 +236,3 @@ def _replaced(
         return [from_table(circuit.names, name, names, weight="1" if is_set else "w")]
 
     return Node(schema, delta, contents, is_set=is_set)
-
-
-def _named(select: Select, names: Sequence[str]) -> str:
-    shown = [f"{sql} AS {name}" for sql, name in zip(select.columns, names, strict=True)]
-    return select.sql(columns=[*shown, f"{select.weight} AS w"])

@@ -114,7 +114,8 @@ class StoredRelation:
     def _set_insert(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
         """Mostly all rows are new, and then the staged rows are the change; otherwise sort them out first."""
         grow = self.table.upsert(
-            f"SELECT {self._listed}, 1, {version} FROM {self.delta}", ["cl = cl + 1", "version = excluded.version"]
+            f"SELECT {self._listed}, 1, {version} FROM {self.delta}",
+            ["cl = cl + 1", "version = excluded.version"],
         )
         return self._optimistic(connection, f"{grow} WHERE NOT cl & 1", grow, staged, there=True)
 
@@ -174,9 +175,8 @@ class StoredRelation:
         stored, staged = ([f"{a}.{c}" for c in self.table.columns] for a in ("r", "d"))
         same = same_row(self.table.schema, stored, staged)
         held = f"max(coalesce((SELECT r.w FROM {self.table.name} AS r WHERE {same}), 0), 0)"
-        connection.execute(
-            f"INSERT INTO {self.scratch} SELECT {', '.join(staged)}, max(d.w, -{held}) FROM ({self._summed}) AS d"
-        )
+        taken = f"SELECT {', '.join(staged)}, max(d.w, -{held}) FROM ({self._summed}) AS d"
+        connection.execute(f"INSERT INTO {self.scratch} {taken}")
         connection.execute(f"DELETE FROM {self.delta}")
         connection.execute(f"INSERT INTO {self.delta} SELECT * FROM {self.scratch} WHERE w <> 0")
         connection.execute(f"DELETE FROM {self.scratch}")
@@ -208,16 +208,10 @@ def stored_relation(circuit: Circuit, relation: Relation, number: int) -> Stored
     name = f"r{number}"
     delta = circuit.scratch(f"d_{name}", len(relation.schema))
     scratch = circuit.scratch(f"o_{name}", len(relation.schema))
-    match relation.semantics:
-        case Semantics.SET:
-            extras = ("cl INTEGER NOT NULL", "version INTEGER NOT NULL")
-            table = StateTable(name, relation.schema, extras, zero="")
-        case Semantics.KEYED:
-            extras = ("alive INTEGER NOT NULL", "version INTEGER NOT NULL")
-            table = StateTable(name, relation.schema, extras, zero="", unique=relation.key_positions)
-        case Semantics.BAG | Semantics.ADD_WINS:
-            extras = ("w INTEGER NOT NULL", "version INTEGER NOT NULL")
-            table = StateTable(name, relation.schema, extras, zero="")
+    value = {Semantics.SET: "cl", Semantics.KEYED: "alive"}.get(relation.semantics, "w")
+    extras = (f"{value} INTEGER NOT NULL", "version INTEGER NOT NULL")
+    unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
+    table = StateTable(name, relation.schema, extras, zero="", unique=unique)
     circuit.ddl.extend(table.ddl())
     return StoredRelation(relation, table, delta, scratch)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview.engines.sqlite.circuit import Changed, Statement, live, union
+from everview.engines.sqlite.circuit import Changed, Statement, live, united
 from everview.engines.sqlite.names import columns
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.select import Condition, Select, from_table
@@ -47,14 +47,12 @@ def compile_set_operation(compiler: Compiler, plan: Intersect | Except) -> Node:
         return f"coalesce(({found.sql(columns=[stored.weight])}), 0)"
 
     def statements(changed: Changed) -> list[Statement]:
+        listed = ", ".join(names)
         parts = []
         for branches, side in zip(deltas, ("w, 0", "0, w"), strict=True):
             rows = live(branches, changed)
             if rows:
-                listed = ", ".join(names)
-                parts.append(f"SELECT {listed}, {side} FROM (SELECT NULL AS {', NULL AS '.join([*names, 'w'])} "
-                             f"WHERE 0 UNION ALL {union(rows)})")
-        listed = ", ".join(names)
+                parts.append(f"SELECT {listed}, {side} FROM ({united(rows, plan.schema)})")
         collect = f"INSERT INTO {touched} {' UNION ALL '.join(parts)}"
         x = tuple(f"x.{c}" for c in names)
         sums = f"SELECT {listed}, sum(l) AS l, sum(r) AS r FROM {touched} GROUP BY {listed}"
@@ -63,7 +61,9 @@ def compile_set_operation(compiler: Compiler, plan: Intersect | Except) -> Node:
         compare = f"INSERT INTO {change} SELECT {listed}, {turn} FROM ({now}) WHERE {turn} <> 0"
         return [Statement(collect, touched), Statement(compare, change)]
 
-    circuit.step(f"{type(plan).__name__.lower()} {name}", [b for branches in deltas for b in branches], statements)
+    circuit.step(
+        f"{type(plan).__name__.lower()} {name}", [b for branches in deltas for b in branches], statements
+    )
 
     def delta() -> list[Select]:
         return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]

@@ -56,7 +56,7 @@ class StateTable:
         if not self.zero:
             dead = []
         if not self.schema:
-            only = ["one INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1)", *self.extras]
+            only = ["one INTEGER PRIMARY KEY", *self.extras]
             return [f"CREATE TABLE {self.name} ({', '.join(only)})"]
         if any(field.nullable for field in self.schema):
             return [
@@ -78,12 +78,20 @@ class StateTable:
 
     def upsert(self, rows: str, updates: Sequence[str]) -> str:
         """Return the statement that adds rows, given with their extras, to those there are."""
-        target = ", ".join(self.key()) or "one"
+        if not self.schema:  # one row there is, and it is updated
+            return self._upsert_only(rows, updates)
+        target = ", ".join(self.key())
         names = ", ".join((*self.columns, *self.extra_names))
         # "WHERE 1" tells SQLite's parser that ON CONFLICT does not belong to a join of the SELECT.
         return (
             f"INSERT INTO {self.name} ({names}) SELECT * FROM ({rows}) WHERE 1 "
             f"ON CONFLICT ({target}) DO UPDATE SET {', '.join(updates)}"
+        )
+
+    def _upsert_only(self, rows: str, updates: Sequence[str]) -> str:
+        return (
+            f"INSERT INTO {self.name} (one, {', '.join(self.extra_names)}) SELECT 1, * FROM ({rows}) WHERE 1 "
+            f"ON CONFLICT (one) DO UPDATE SET {', '.join(updates)}"
         )
 
     def sweep(self) -> str:

@@ -12,7 +12,7 @@ from everview.engines.sqlite.statetable import StateTable, same_row
 def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
     """Keep the rows of `source`, with their multiplicities, in the table `name`."""
     table = StateTable(name, source.schema)
-    circuit.ddl.extend(table.ddl())
+    circuit.declare(table)
     change = circuit.scratch(f"d_{name}", len(source.schema))
     branches = source.delta()
 
@@ -38,7 +38,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
 def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     """Keep each row of `source` with its count; the row is there while the count is above 0."""
     table = StateTable(name, source.schema)
-    circuit.ddl.extend(table.ddl())
+    circuit.declare(table)
     width = len(source.schema)
     touched = circuit.scratch(f"x_{name}", width)
     change = circuit.scratch(f"d_{name}", width)
