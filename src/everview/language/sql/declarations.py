@@ -163,9 +163,10 @@ def _column(source: Source, node: exp.ColumnDef) -> tuple[Field, bool]:
 
 def _refused(source: Source, node: exp.Expr, *, near: exp.Expr | None = None) -> Exception:
     word, hint = _CONSTRAINTS.get(type(node), (type(node).__name__.upper(), ""))
+    kept = word in ("UNIQUE", "CHECK", "REFERENCES", "FOREIGN KEY", "GENERATED", "EXCLUDE")
     return source.error(
         near or node,
-        f"{word} is refused: sites that write apart from each other cannot keep it",
+        f"{word} is refused" + (": sites that write apart from each other cannot keep it" if kept else ""),
         hint=hint or None,
         word=word.split()[0],
     )

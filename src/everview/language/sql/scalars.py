@@ -116,7 +116,13 @@ class Scalars:
         if operator is not None:
             return self._operator(node, operator)
         word, hint = _REFUSED.get(type(node), (type(node).__name__.upper(), ""))
-        raise self.context.source.error(node, f"{word} is not supported", hint=hint or None)
+        keyword = word.split()[-1 if word.startswith("=") else 0]
+        raise self.context.source.error(
+            node,
+            f"{word} is not supported",
+            hint=hint or None,
+            word=keyword if keyword == keyword.upper() and type(node) in _REFUSED else None,
+        )
 
     def typed(self, node: exp.Expr) -> Expression:
         """The expression with a type of its own."""
@@ -144,7 +150,8 @@ class Scalars:
         left, right = unnest(node.this), unnest(node.expression)
         if isinstance(left, exp.Interval) or isinstance(right, exp.Interval):
             return bind_moved(self, node, operator)
-        return call(self.context.source, node, operator, [self.bind(left), self.bind(right)])
+        operands = [self.bind(left), self.bind(right)]
+        return call(self.context.source, node, operator, operands, nodes=(left, right))
 
 
 def _literal(self: Scalars, node: exp.Expr) -> Expression:
@@ -283,8 +290,11 @@ def _between(self: Scalars, node: exp.Expr) -> Expression:
     source = self.context.source
     source.only(node, ("this", "low", "high"), {"symmetric": ("SYMMETRIC", "write the lesser bound first")})
     operand = self.bind(node.this)
-    low = call(source, node, ">=", [operand, self.bind(node.args["low"])])
-    high = call(source, node, "<=", [operand, self.bind(node.args["high"])])
+    bounds = (node.args["low"], node.args["high"])
+    low, high = (
+        call(source, node, operator, [operand, self.bind(bound)], nodes=(node.this, bound))
+        for operator, bound in zip((">=", "<="), bounds, strict=True)
+    )
     return And((low, high))
 
 
@@ -326,33 +336,11 @@ def _cast(self: Scalars, node: exp.Expr) -> Expression:
 
 
 _TYPE_WORDS = frozenset(
-    [
-        "BOOLEAN",
-        "BOOL",
-        "SMALLINT",
-        "INT",
-        "INTEGER",
-        "BIGINT",
-        "INT2",
-        "INT4",
-        "INT8",
-        "REAL",
-        "FLOAT",
-        "FLOAT4",
-        "FLOAT8",
-        "PRECISION",
-        "DOUBLE",
-        "DECIMAL",
-        "NUMERIC",
-        "TEXT",
-        "VARCHAR",
-        "BYTEA",
-        "BLOB",
-        "DATE",
-        "TIMESTAMP",
-        "TIMESTAMPTZ",
-        "ZONE",
-    ]
+    {
+        *("BOOLEAN", "BOOL", "SMALLINT", "INT", "INTEGER", "BIGINT", "INT2", "INT4", "INT8"),
+        *("REAL", "FLOAT", "FLOAT4", "FLOAT8", "PRECISION", "DOUBLE", "DECIMAL", "NUMERIC"),
+        *("TEXT", "VARCHAR", "BYTEA", "BLOB", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "ZONE"),
+    }
 )
 
 
