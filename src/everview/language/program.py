@@ -103,8 +103,10 @@ class Program:
                 return Query(plan, _checked(context, plan))
             case _:
                 word = type(tree).__name__.upper()
-                raise source.error(
-                    tree, f"{word} cannot be run", hint="SELECT, INSERT, UPDATE and DELETE can"
+                raise source.error_at(
+                    source.tokens[0].start,
+                    f"{word} cannot be run",
+                    hint="SELECT, INSERT, UPDATE and DELETE can",
                 )
 
     def _schema(self, name: str) -> Schema | None:

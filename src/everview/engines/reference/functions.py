@@ -104,9 +104,7 @@ def _negate(_call: Call, values: Sequence[Any]) -> Any:
 
 def _sign(call: Call, values: Sequence[Any]) -> Any:
     (value,) = values
-    if value != value:  # noqa: PLR0124  (NaN)
-        return value
-    sign = (value > 0) - (value < 0)
+    sign = (value > 0) - (value < 0)  # 0 for NaN, as in PostgreSQL
     return decimal.Decimal(sign) if call.type.kind is Kind.DECIMAL else float(sign)
 
 

@@ -182,6 +182,9 @@ def _once(source: Source, node: exp.Expr, key: list[str]) -> list[str]:
 
 def _primary_key(source: Source, node: exp.Expr, key: list[str]) -> list[str]:
     _once(source, node, key)
+    source.only(
+        node, ("this", "expressions", "include"), {"options": ("PRIMARY KEY with options", "leave them out")}
+    )
     return [folded(part.this if isinstance(part, exp.Ordered) else part) for part in node.expressions]
 
 

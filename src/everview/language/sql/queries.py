@@ -222,7 +222,7 @@ def _ordered_output(node: exp.Expr, context: Context, plan: Plan, *, ordered: bo
                 )
             position = places[0]
         chosen = plan.schema[position]
-        keys.append(bind_sort_key(part, Column(position, chosen.type, chosen.name)))
+        keys.append(bind_sort_key(context.source, part, Column(position, chosen.type, chosen.name)))
     return _top(node, context, plan, keys, ordered=ordered)
 
 
@@ -425,7 +425,9 @@ class _Select:
                 raise source.error(part, "with DISTINCT, ORDER BY takes columns of the select list only")
             kind = (items[position][0] if position < len(items) else hidden[position - len(items)]).type
             name = items[position][1] if position < len(items) else ""
-            keys.append(bind_sort_key(part, Column(position, TEXT if kind == UNKNOWN else kind, name)))
+            keys.append(
+                bind_sort_key(source, part, Column(position, TEXT if kind == UNKNOWN else kind, name))
+            )
         return keys, hidden
 
     def _grouped(

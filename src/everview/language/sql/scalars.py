@@ -271,6 +271,8 @@ def _in(self: Scalars, node: exp.Expr) -> Expression:
     if query is not None:
         return _in_subquery(self, node, operand, query)
     nodes = (node.this, *node.expressions)
+    if not node.expressions:
+        raise source.error(node, "IN takes a list of values or a subquery", word="IN")
     first, *items = unify(source, nodes, [operand, *(self.bind(i) for i in node.expressions)], what="IN")
     return InList(first, tuple(items))
 

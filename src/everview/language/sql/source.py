@@ -131,7 +131,8 @@ class Source:
             places = [token.start for token in self.tokens if _is(token, word)]
             offset = min(places, key=lambda start: abs(start - near), default=offset)
         if offset is None:
-            return ProgramError(message, hint=hint)
+            # TRUE and NULL have no place; the statement has.
+            offset = self.tokens[0].start if self.tokens else 0
         return self.error_at(offset, message, hint=hint)
 
     def before(self, node: exp.Expr, *, skip_parentheses: bool = False) -> Token | None:
