@@ -102,3 +102,17 @@ def test_unreadable_file_and_unknown_language(tmp_path):
         Program.load(tmp_path / "missing.sql")
     with pytest.raises(ProgramError, match="programs are written in 'sql'"):
         Program.parse("", language="prolog")
+
+
+def test_text_nested_too_deeply_is_refused():
+    with pytest.raises(ProgramError, match="nested too deeply"):
+        PROGRAM.bind("SELECT " + "(" * 3000 + "1" + ")" * 3000)
+    with pytest.raises(ProgramError, match="nested too deeply"):
+        Program.parse("CREATE MATERIALIZED VIEW v AS SELECT " + "+ ".join(["1"] * 3000) + " AS n")
+
+
+def test_long_lists_are_not_deep():
+    chain = " OR ".join(f"a = {n}" for n in range(2000))
+    assert len(PROGRAM.bind(f"SELECT a FROM t WHERE {chain}").plan.input.predicate.arguments) == 2000
+    rows = ", ".join(f"({n}, 'x', date '2024-01-01')" for n in range(3000))
+    assert len(PROGRAM.bind(f"INSERT INTO t VALUES {rows}").plan.rows) == 3000

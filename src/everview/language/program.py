@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -50,7 +51,8 @@ class Program:
         """The program that a text declares; ProgramError with line, column and hint if it cannot be."""
         if language != "sql":
             raise ProgramError(f"programs are written in 'sql', not in {language!r}")
-        return _read(text)
+        with _bounded_depth():
+            return _read(text)
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
@@ -82,6 +84,10 @@ class Program:
 
     def bind(self, sql: str) -> Statement:
         """A SELECT, INSERT, UPDATE or DELETE."""
+        with _bounded_depth():
+            return self._bind(sql)
+
+    def _bind(self, sql: str) -> Statement:
         source = Source(sql)
         trees = [tree for tree, _ in source.statements()]
         if len(trees) != 1:
@@ -117,6 +123,17 @@ class Program:
         if name not in self.relations:
             raise refuse_target(name, is_view=name in self.views)
         return self.relations[name]
+
+
+@contextmanager
+def _bounded_depth() -> Iterator[None]:
+    """Text nested beyond what Python's stack holds is an error of the text."""
+    try:
+        yield
+    except RecursionError:
+        raise ProgramError(
+            "expressions or queries are nested too deeply", hint="split it into several views, or WITH"
+        ) from None
 
 
 def _checked(context: Context, plan: Plan) -> tuple[Parameter, ...]:

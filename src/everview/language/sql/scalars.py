@@ -218,16 +218,13 @@ def _parameter(self: Scalars, node: exp.Expr) -> Expression:
 def _junction(self: Scalars, node: exp.Expr) -> Expression:
     kind = type(node)
     parts: list[exp.Expr] = []
-
-    def flatten(part: exp.Expr) -> None:
-        part = unnest(part)
+    waiting = [node]  # not by recursion: a chain may be thousands of conditions long
+    while waiting:
+        part = unnest(waiting.pop())
         if type(part) is kind:
-            flatten(part.this)
-            flatten(part.expression)
+            waiting += [part.expression, part.this]
         else:
             parts.append(part)
-
-    flatten(node)
     word = "AND" if kind is exp.And else "OR"
     bound = tuple(self.truth(part, word) for part in parts)
     return And(bound) if kind is exp.And else Or(bound)

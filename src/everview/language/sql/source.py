@@ -6,6 +6,7 @@ descendant does, and a modifier without any (FOR UPDATE) where its keyword does.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -42,6 +43,7 @@ class Source:
             self.tokens: list[Token] = list(Dialect().tokenize(text))
         except TokenError as error:
             raise self._token_error(error) from None
+        self._starts = [token.start for token in self.tokens]
 
     def statements(self) -> Iterator[tuple[exp.Expr, list[Token]]]:
         """Each statement's tree, with its tokens."""
@@ -138,10 +140,10 @@ class Source:
     def before(self, node: exp.Expr, *, skip_parentheses: bool = False) -> Token | None:
         """The token before a node."""
         offset = self.offset(node)
-        earlier = [t for t in self.tokens if offset is not None and t.start < offset]
-        while skip_parentheses and earlier and earlier[-1].token_type is TokenType.L_PAREN:
-            earlier.pop()
-        return earlier[-1] if earlier else None
+        index = bisect.bisect_left(self._starts, offset or 0) - 1
+        while skip_parentheses and index >= 0 and self.tokens[index].token_type is TokenType.L_PAREN:
+            index -= 1
+        return self.tokens[index] if index >= 0 else None
 
     def only(self, node: exp.Expr, allowed: Iterable[str], refusals: Mapping[str, tuple[str, str]]) -> None:
         """Refuse a node that carries anything but what is allowed: nothing is ever ignored in silence.
