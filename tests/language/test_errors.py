@@ -116,3 +116,22 @@ def test_long_lists_are_not_deep():
     assert len(PROGRAM.bind(f"SELECT a FROM t WHERE {chain}").plan.input.predicate.arguments) == 2000
     rows = ", ".join(f"({n}, 'x', date '2024-01-01')" for n in range(3000))
     assert len(PROGRAM.bind(f"INSERT INTO t VALUES {rows}").plan.rows) == 3000
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("SELECT '😀ä', bet FROM t", 1, 14),
+        ("SELECT a,\r\n\t bet\r\nFROM t", 2, 3),
+        ("-- ü\n/* 😀 */ SELECT bet FROM t", 2, 16),
+        ('SELECT "a", "A" FROM t', 1, 13),
+        ("SELECT a FROM t;\n", None, None),
+    ],
+)
+def test_places_count_characters(text, line, column):
+    if line is None:
+        PROGRAM.bind(text)
+        return
+    with pytest.raises(ProgramError) as refused:
+        PROGRAM.bind(text)
+    assert (refused.value.line, refused.value.column) == (line, column)

@@ -65,6 +65,7 @@ IS_ONE = Call("=", (A, ONE), BOOLEAN)
     [
         lambda: Filter(T, A),
         lambda: Filter(T, Call("=", (Column(2, BIGINT), ONE), BOOLEAN)),
+        lambda: Filter(T, Exists(Filter(T, Call("=", (A, OuterColumn(1, 2, BIGINT)), BOOLEAN)))),
         lambda: Project(T, (Column(-1, BIGINT),), ("x",)),
         lambda: Project(T, (A,), ("x", "y")),
         lambda: Join(JoinKind.INNER, T, T, Call("=", (A, Column(4, BIGINT)), BOOLEAN)),

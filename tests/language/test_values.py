@@ -85,6 +85,8 @@ def test_what_fits(value, kind, stored):
         (True, MONEY, "DECIMAL"),
         (decimal.Decimal("1.005"), MONEY, "at most 2 digits after the point"),
         (decimal.Decimal("1e400"), MONEY, "at most 4 digits before the point"),
+        (decimal.Decimal("1e-999999"), MONEY, "at most 2 digits after the point"),
+        (decimal.Decimal("1e999999"), MONEY, "at most 4 digits before the point"),
         (10000, MONEY, "at most 4 digits before the point"),
         (decimal.Decimal("NaN"), MONEY, "a finite DECIMAL"),
         (b"x", TEXT, "TEXT"),
