@@ -83,7 +83,7 @@ def test_program_is_refused_with_place_and_hint(text, expected):
         ("", ProgramError, "one statement at a time, not 0"),
         ("CREATE TABLE x (a INT)", ProgramError, "CREATE cannot be run"),
         ("EXPLAIN SELECT 1", ProgramError, "EXPLAIN … is not a statement that Everview knows"),
-        ("SELECT $1", ProgramError, "$1 is not supported (write ? or :name)"),
+        ("SELECT $1", ProgramError, "$ or @ is not supported (write ? or :name)"),
         ("SELECT a FROM t LIMIT -1", ProgramError, "LIMIT takes a whole number or a parameter"),
     ],
 )

@@ -26,7 +26,7 @@ from everview.language.sql.context import Catalog, Context, Parameters
 from everview.language.sql.declarations import Declared, read_declaration
 from everview.language.sql.dialect import Token
 from everview.language.sql.queries import bind_query, bind_root
-from everview.language.sql.source import Source, folded
+from everview.language.sql.source import Source, folded, words
 from everview.language.sql.writes import bind_delete, bind_insert, bind_update, refuse_target
 from everview.language.statements import Delete, Insert, Query, Statement, Update
 
@@ -108,7 +108,7 @@ class Program:
                 plan = bind_root(tree, context, ordered=True)
                 return Query(plan, _checked(context, plan))
             case _:
-                word = type(tree).__name__.upper()
+                word = words(tree)
                 raise source.error_at(
                     source.tokens[0].start,
                     f"{word} cannot be run",

@@ -123,7 +123,7 @@ def _advice(name: str, arguments: Sequence[Expression]) -> str | None:
         return "cast the number to DECIMAL first"
     if name == "%" and Kind.DOUBLE in kinds:
         return "cast to DECIMAL or BIGINT first"
-    if FUNCTIONS[name].unified is not None or len(kinds) == 2:
+    if len(set(kinds)) > 1 and (FUNCTIONS[name].unified is not None or not name.isidentifier()):
         return "write a CAST"
     return None
 

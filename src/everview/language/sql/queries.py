@@ -36,7 +36,7 @@ from everview.language.sql.context import Context
 from everview.language.sql.grouping import Collector, UngroupedError, regroup, window_columns
 from everview.language.sql.names import Scope
 from everview.language.sql.scalars import Scalars, unnest
-from everview.language.sql.source import folded
+from everview.language.sql.source import folded, words
 from everview.language.sql.tables import From, bind_from
 from everview.language.sql.windows import bind_sort_key, ties_after, with_ties
 from everview.language.types import TEXT, UNKNOWN
@@ -90,7 +90,7 @@ def _query(node: exp.Expr, context: Context, *, ordered: bool) -> Plan:
             context.source.only(node, ("expressions", "alias", *_ENDING), _REFUSALS)
             return _ordered_output(node, context, _values(node, context), ordered=ordered)
         case _:
-            raise context.source.error(node, f"{type(node).__name__.upper()} is not a query")
+            raise context.source.error(node, f"{words(node)} is not a query")
 
 
 def _with(node: exp.Expr, context: Context) -> Context:
@@ -172,7 +172,7 @@ def _set_operation(node: exp.Expr, context: Context, *, ordered: bool) -> Plan:
     source.only(node, ("this", "expression", "distinct", *_ENDING), _REFUSALS)
     left = _query(node.this, context, ordered=False)
     right = _query(node.args["expression"], context, ordered=False)
-    word = type(node).__name__.upper()
+    word = words(node)
     if len(left.schema) != len(right.schema):
         raise source.error(
             node.args["expression"],

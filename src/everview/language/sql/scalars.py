@@ -32,7 +32,7 @@ from everview.language.sql.coerce import call, cast, coerce, natural_decimal, ou
 from everview.language.sql.context import Context
 from everview.language.sql.grouping import Collector
 from everview.language.sql.names import Scope, resolve_column
-from everview.language.sql.source import folded
+from everview.language.sql.source import folded, words
 from everview.language.sql.typenames import bind_type
 from everview.language.types import BIGINT, BIGINT_MAX, BIGINT_MIN, BOOLEAN, DOUBLE, TEXT, UNKNOWN
 from everview.language.values import canonical_double
@@ -71,7 +71,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.BitString: ("b'…'", "write a number"),
     exp.National: ("N'…'", "write a plain '…' text"),
     exp.Concat: ("'…' '…'", "write one text, or put || between them"),
-    exp.Parameter: ("$1", "write ? or :name"),
+    exp.Parameter: ("$ or @", "write ? or :name"),
     exp.TryCast: ("TRY_CAST", "write CAST; inside a view a failing cast is NULL"),
     exp.Star: ("*", "name the columns"),
     exp.AtTimeZone: ("AT TIME ZONE", "timestamps are UTC; add or subtract an INTERVAL"),
@@ -82,6 +82,12 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.BitwiseNot: ("~", "there are no operators on bits"),
     exp.Distinct: ("DISTINCT", "only aggregates take DISTINCT"),
     exp.Order: ("ORDER BY", "aggregates take no ORDER BY"),
+    exp.WithinGroup: ("WITHIN GROUP", "use min, max, or row_number() in a subquery"),
+    exp.IgnoreNulls: ("IGNORE NULLS", "filter the rows in a subquery"),
+    exp.JSONExtract: ("->", "store the parts in columns of their own"),
+    exp.RawString: ("$$…$$", "write a plain '…' text"),
+    exp.UnicodeString: ("U&'…'", "write a plain '…' text"),
+    exp.Dot: ("a schema's name", "a function's name stands alone"),
     exp.Kwarg: ("name => value", "write the arguments in order"),
 }
 
@@ -115,7 +121,7 @@ class Scalars:
         operator = _OPERATORS.get(type(node))
         if operator is not None:
             return self._operator(node, operator)
-        word, hint = _REFUSED.get(type(node), (type(node).__name__.upper(), ""))
+        word, hint = _REFUSED.get(type(node), (words(node), ""))
         keyword = word.split()[-1 if word.startswith("=") else 0]
         raise self.context.source.error(
             node,

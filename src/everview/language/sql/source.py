@@ -18,13 +18,18 @@ from sqlglot.tokenizer_core import TokenType
 from everview.errors import ProgramError
 from everview.language.sql.dialect import Dialect, Token
 
-__all__ = ["Source", "folded", "nearest"]
+__all__ = ["Source", "folded", "nearest", "words"]
 
 
 def folded(identifier: exp.Expr) -> str:
     """A name as PostgreSQL takes it: lower case unless quoted."""
     name = str(identifier.this)
     return name if identifier.args.get("quoted") else name.lower()
+
+
+def words(node: exp.Expr) -> str:
+    """What kind of thing a node is, in the words of SQL: WithinGroup is WITHIN GROUP."""
+    return re.sub("([a-z])([A-Z])", r"\1 \2", type(node).__name__).upper()
 
 
 def nearest(name: str, names: Iterable[str], *, what: str = "did you mean") -> str | None:

@@ -25,7 +25,7 @@ from everview.language.functions import NoSignatureError
 from everview.language.plan import Schema
 from everview.language.sql.coerce import unify
 from everview.language.sql.scalars import Scalars
-from everview.language.sql.source import Source
+from everview.language.sql.source import Source, words
 from everview.language.types import BIGINT, UNKNOWN, Type
 
 __all__ = ["bind_sort_key", "bind_window", "ties_after", "with_ties"]
@@ -65,8 +65,7 @@ def bind_window(self: Scalars, node: exp.Expr, name: str, arguments: Sequence[ex
     )
     call_node = node.this
     if not isinstance(call_node, exp.Anonymous):
-        words = {exp.IgnoreNulls: "IGNORE NULLS", exp.RespectNulls: "RESPECT NULLS", exp.Filter: "FILTER"}
-        what = words.get(type(call_node), type(call_node).__name__.upper())
+        what = words(call_node)
         raise source.error(node, f"{what} is not supported in a window function", hint="write CASE inside it")
     if self.collector is None:
         raise source.error(node, f"window functions are not allowed in {self.clause}")
