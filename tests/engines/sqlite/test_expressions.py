@@ -188,3 +188,18 @@ def test_a_fixed_beginning_uses_an_index():
     assert load_value(
         connection.execute(f"SELECT {sql} FROM (SELECT 'ab_cd' AS a) AS t").fetchone()[0], BOOLEAN
     )
+
+
+@pytest.mark.parametrize(("kind", "signs"), [(BIGINT, "+-*"), (DOUBLE, "+-*/")], ids=str)
+def test_chains_agree_with_the_reference(kind, signs):
+    rng = random.Random(str(kind))
+    types = [kind] * 6
+    bench = Bench(types, [tuple(draw(rng, kind) for _ in types) for _ in range(1500)])
+    for _ in range(12):
+        chain = Column(0, kind)
+        for index in range(1, rng.randrange(3, 7)):
+            right = Column(index, kind)
+            if rng.random() < 0.2:
+                right = Call(rng.choice(signs), (right, Column(0, kind)), kind)
+            chain = Call(rng.choice(signs), (chain, right), kind)
+        assert_agree(bench, chain, strict_rows=60)
