@@ -13,6 +13,7 @@ from tests.engines.sqlite.harness import Bench, assert_agree, reference, same
 from everview.engines.sqlite.functions import register
 from everview.engines.sqlite.scalars import compile_expression
 from everview.engines.sqlite.storage import load_value
+from everview.engines.sqlite.whole import nesting
 from everview.errors import DataError
 from everview.language.expressions import (
     TRUE,
@@ -203,3 +204,60 @@ def test_chains_agree_with_the_reference(kind, signs):
                 right = Call(rng.choice(signs), (right, Column(0, kind)), kind)
             chain = Call(rng.choice(signs), (chain, right), kind)
         assert_agree(bench, chain, strict_rows=60)
+
+
+@pytest.mark.parametrize("shape", range(6))
+def test_deep_nesting_never_outgrows_the_parser(shape):
+    rng = random.Random(shape)
+    kinds = [BIGINT, DOUBLE, TEXT, BOOLEAN]
+    bench = Bench(kinds, [tuple(draw(rng, kind) for kind in kinds) for _ in range(30)])
+    number, double, text, truth = (Column(i, kind) for i, kind in enumerate(kinds))
+    parameter = Parameter("n", BIGINT)
+    wrap = [
+        lambda e: Call("abs", (Call("%", (number, e), BIGINT),), BIGINT),
+        lambda e: Call("round", (Call("/", (double, e), DOUBLE),), DOUBLE),
+        lambda e: Call("replace", (text, text, Call("||", (text, e), TEXT)), TEXT),
+        lambda e: Case(((truth, Call("+", (number, e), BIGINT)),), Call("/", (e, number), BIGINT)),
+        lambda e: Call("||", (text, e), TEXT),
+        lambda e: Call("greatest", (parameter, Call("-", (number, e), BIGINT), number), BIGINT),
+    ][shape]
+    expression = [number, double, text, number, text, number][shape]
+    for depth in range(1, 10 if shape == 3 else 40):
+        expression = wrap(expression)
+        if depth % 3 == 0 or depth < 10:
+            values = {parameter: 5}
+            found, _ = bench.lenient(expression, values)
+            expected, _ = reference(expression, bench.rows, values)
+            assert all(map(same, expected, found)), depth
+            # The statement around it may itself be deep.
+            inner = compile_expression(expression, ["v.c0", "v.c1", "v.c2", "v.c3"], strict=True)
+            bench.connection.execute(
+                f"EXPLAIN INSERT INTO t (c0) SELECT x FROM (SELECT x FROM (SELECT {inner} AS x FROM "
+                "(SELECT * FROM t) AS v)) WHERE x IN (SELECT c0 FROM (SELECT c0 FROM t))",
+                {"p_n_bigint": 5},
+            )
+
+
+def test_nesting_is_measured_generously():
+    connection = sqlite3.connect(":memory:")
+    for opening, closing in [
+        ("(SELECT x + 1 FROM (SELECT ", " AS x))"),
+        ("abs(", ")"),
+        ("coalesce(1, 2, ", ")"),
+        ("(1 + ", ")"),
+        ("(", " + 1)"),
+        ("(CASE WHEN 1 THEN 2 ELSE ", " END)"),
+        ("(CASE WHEN ", " THEN 2 END)"),
+        ("(1 IN (2, ", "))"),
+        ("(SELECT CASE typeof(x) WHEN 'real' THEN NULL ELSE x END FROM (SELECT ", " AS x))"),
+        ("CAST(", " AS TEXT)"),
+        ("(1 BETWEEN 2 AND (", "))"),
+        ("(1 + 2 * (", "))"),
+        ("CASE WHEN 1 THEN 1 ELSE 2 AND (", " + 1) END"),
+    ]:
+        for depth in range(1, 200):
+            sql = opening * depth + "1" + closing * depth
+            if nesting(sql) > 90:
+                break
+            connection.execute(f"SELECT {sql}")
+        assert depth > 5

@@ -26,6 +26,7 @@ from everview.engines.sqlite.storage import (
     from_stored,
     to_stored,
 )
+from everview.engines.sqlite.whole import evaluator
 from everview.errors import DataError
 from everview.language.casts import cast_value
 from everview.language.expressions import Call, Column
@@ -80,6 +81,8 @@ def register(connection: sqlite3.Connection, on_failure: Callable[[str], None]) 
 
     connection.create_function("ev_fail", 1, fail)
     connection.create_function("ev_raise", 1, refuse)
+    connection.create_function("ev_evaluate", -1, evaluator(fail))
+    connection.create_function("ev_evaluate_strict", -1, evaluator(refuse))
     connection.create_function("ev_chain", -1, _handled(_chain, fail, nulls=True))
     connection.create_function("ev_chain_strict", -1, _handled(_chain, refuse, nulls=True))
     for name, arity, function in _FALLIBLE:

@@ -15,6 +15,7 @@ from everview.engines.sqlite.dispatch import call_sql
 from everview.engines.sqlite.fragments import Operand, Writer
 from everview.engines.sqlite.literals import literal_sql
 from everview.engines.sqlite.storage import store_value
+from everview.engines.sqlite.whole import MOST_NESTED, nesting, whole_sql
 from everview.language.aggregates import SortKey
 from everview.language.expressions import (
     And,
@@ -46,7 +47,11 @@ def compile_expression(expression: Expression, columns: Sequence[str], *, strict
 
     The texts are column references: they may be repeated. With `strict` a failure raises.
     """
-    return _Compiler(columns, Writer(strict=strict)).operand(expression).sql
+    compiler = _Compiler(columns, Writer(strict=strict))
+    sql = compiler.operand(expression).sql
+    if nesting(sql) <= MOST_NESTED:
+        return sql
+    return whole_sql(expression, lambda atom: compiler.operand(atom).sql, strict=strict)
 
 
 def sort_key_sql(key: SortKey, columns: Sequence[str], *, strict: bool = False) -> str:
