@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from everview.engines.reference import evaluate
 from tests.planner.generate import PROGRAM
+
+from everview.engines.reference import evaluate
 
 
 def bound(sql):

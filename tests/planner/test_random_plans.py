@@ -6,13 +6,13 @@ import random
 from collections import Counter
 
 import pytest
+from tests.planner.compare import bound, columns, difference
+from tests.planner.generate import Queries, contents
 
 from everview.errors import ProgramError
 from everview.planner.rewrite import RULES, rewrite
 from everview.planner.rules.decorrelate import check_decorrelated, decorrelate
 from everview.planner.rules.prune_columns import prune_columns
-from tests.planner.compare import bound, columns, difference
-from tests.planner.generate import Queries, contents
 
 CHUNKS, PER_CHUNK = 8, 50
 
