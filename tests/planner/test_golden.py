@@ -1,7 +1,7 @@
 """Golden pairs: a query, and its plan after a rule, as text.
 
 Each file in `fixtures/` is named for a rule, which is applied to the plan after decorrelation; `rewrite`
-stands for all rules. A block is a comment, the query, `=>` and the tree.
+stands for all rules, with the relations' keys known. A block is a comment, the query, `=>` and the tree.
 `python -m tests.planner.test_golden` writes the trees anew; read the difference before you keep it.
 """
 
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from tests.planner.compare import bound
+from tests.planner.generate import PROGRAM
 
 from everview.planner.explain import explain
+from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import RULES, rewrite
 from everview.planner.rules.decorrelate import decorrelate
 
@@ -30,7 +32,7 @@ def blocks(path):
 def after(rule, head):
     plan = bound("\n".join(line for line in head.splitlines() if not line.startswith("--")))
     if rule == "rewrite":
-        return explain(rewrite(plan))
+        return explain(rewrite(plan, facts=Facts(catalog_of(PROGRAM))))
     plain = decorrelate(plan)
     return explain(plain if rule == "decorrelate" else BY_NAME[rule](plain))
 
