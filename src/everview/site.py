@@ -22,6 +22,8 @@ from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
 
+__all__ = ["Change", "Provenance", "Site", "Watch"]
+
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 Change = tuple[tuple[Any, ...], int]

@@ -14,7 +14,7 @@ from typing import Any
 from everview.engines.sqlite.storage import NAN_TEXT, decode_long, encode_long
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DECIMAL_DIGITS
 
-__all__ = ["HALF", "register"]
+__all__ = ["HALF", "average_name", "register"]
 
 HALF = 32
 """A BIGINT is summed as its upper and its lower 32 bits, in two sums that cannot overflow."""
@@ -98,9 +98,18 @@ def _decimal(total: int) -> str:
 
 
 def _decimal_average(total: int, count: int, shift: int) -> str:
-    whole, rest = divmod(abs(total) * 10**shift, count)
-    rounded = whole + (2 * rest >= count)
+    divisor = count * 10 ** max(-shift, 0)
+    whole, rest = divmod(abs(total) * 10 ** max(shift, 0), divisor)
+    rounded = whole + (2 * rest >= divisor)
     return _decimal(-rounded if total < 0 else rounded)
+
+
+def average_name(shift: int) -> str:
+    """The aggregate for averages with `shift` more digits after the point than the values have.
+
+    Six as a rule; fewer, and at 38 digits one less, where the result's scale was cut to 37.
+    """
+    return f"avg_decimal_{shift}" if shift >= 0 else f"avg_decimal_less_{-shift}"
 
 
 def _finish_average(shift: int, state: _Whole) -> str:
@@ -117,7 +126,7 @@ _FINISHERS: dict[str, tuple[type[_Whole | _Doubles], Callable[[Any], Any]]] = {
     "sum_double": (_Doubles, lambda state: _stored(state.sum())),
     "avg_bigint": (_Whole, lambda state: float(state.total) / state.count),
     "avg_double": (_Doubles, lambda state: _stored(state.sum() / state.count)),
-    **{f"avg_decimal_{shift}": (_Whole, functools.partial(_finish_average, shift)) for shift in range(7)},
+    **{average_name(shift): (_Whole, functools.partial(_finish_average, shift)) for shift in range(-1, 7)},
 }
 
 _OF_HALVES: dict[str, Callable[..., Any]] = {

@@ -25,8 +25,9 @@ from everview.language.expressions import (
     OuterColumn,
     transform,
 )
-from everview.language.plan import Intersect, Plan, UnionAll, map_expressions, rewrite
+from everview.language.plan import Intersect, Plan, UnionAll
 from everview.planner.conditions import simplify
+from everview.planner.walking import over, restated
 
 __all__ = ["canonicalize", "sort_key"]
 
@@ -36,11 +37,7 @@ _COMMUTATIVE = frozenset(["=", "<>", "+", "*"])
 
 def canonicalize(plan: Plan) -> Plan:
     """The plan with every expression in its one order, and the inputs of unions too."""
-    return rewrite(plan, _node)
-
-
-def _node(plan: Plan) -> Plan:
-    plan = map_expressions(plan, lambda e: transform(simplify(e), _expression))
+    plan = restated(over(plan, canonicalize), lambda e: transform(simplify(e), _expression))
     match plan:
         case UnionAll(inputs) if _same_names(inputs):
             return UnionAll(tuple(sorted(inputs, key=repr)))
