@@ -99,7 +99,7 @@ def _place(source: str, numbers: Sequence[int]) -> Place:
 
 def _object(decode: Callable[[str], Any], line: str, place: Place, index: int) -> Mapping[str, Any]:
     try:
-        found = decode(line)
+        found = decode(line.rstrip())
     except ValueError as error:
         said = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
         raise DataError(f"{place(index)}: this is not JSON: {said}") from None

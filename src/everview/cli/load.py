@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from everview.cli.chunks import CHUNK, Chunk
 from everview.cli.sources import Source
@@ -27,6 +28,12 @@ class Loaded:
     changed: int = 0
     commits: int = 0
 
+    def __iadd__(self, other: Loaded) -> Self:
+        self.read += other.read
+        self.changed += other.changed
+        self.commits += other.commits
+        return self
+
 
 def load(
     site: Site,
@@ -42,43 +49,45 @@ def load(
     One transaction for everything; with `batch`, one for at least so many rows each, and an error leaves
     those before it committed.
     """
-    target = site.program.relations.get(relation)
-    if target is None:
-        kind = (
-            "a view; write to the relations it is made from"
-            if relation in site.program.views
-            else (f"no relation of this store; there are {', '.join(site.program.relations)}")
-        )
-        raise DataError(f"{relation} is {kind}", relation=relation)
+    target = _target(site, relation)
     apply = _removal(site, target) if remove else _insertion(site, target)
     total = Loaded()
-    chunks = _chunks(sources, target, min(batch or CHUNK, CHUNK))
-    try:
-        for first in chunks:
-            done, changed = 0, 0
-            with site.transaction():
-                for source, chunk in itertools.chain([first], chunks):
-                    changed += _applied(apply, target, chunk)
-                    done += len(chunk.rows)
-                    if watcher is not None:
-                        watcher(source, chunk)
-                    if batch is not None and done >= batch:
-                        break
-            total.read += done
-            total.changed += changed
-            total.commits += 1
-    except DataError as error:
-        if total.commits:
-            raise _retold(error, f"{error}; the {total.read:,} rows of earlier batches are in") from None
-        raise
+    with closing(_chunks(sources, target, min(batch or CHUNK, CHUNK))) as chunks:
+        try:
+            for first in chunks:
+                done = Loaded(commits=1)
+                with site.transaction():
+                    for source, chunk in itertools.chain([first], chunks):
+                        done.changed += _applied(apply, target, chunk)
+                        done.read += len(chunk.rows)
+                        if watcher is not None:
+                            watcher(source, chunk)
+                        if batch is not None and done.read >= batch:
+                            break
+                total += done
+        except DataError as error:
+            if total.commits:
+                raise _retold(error, f"{error}; the {total.read:,} rows of earlier batches are in") from None
+            raise
     return total
 
 
-def _chunks(sources: Sequence[Source], relation: Relation, size: int) -> Iterator[tuple[Source, Chunk]]:
+def _target(site: Site, name: str) -> Relation:
+    found = site.program.relations.get(name)
+    if found is not None:
+        return found
+    if name in site.program.views:
+        raise DataError(f"{name} is a view; write to the relations it is made from", relation=name)
+    there = ", ".join(site.program.relations)
+    raise DataError(f"there is no relation {name}; there are {there}", relation=name)
+
+
+def _chunks(
+    sources: Sequence[Source], relation: Relation, size: int
+) -> Generator[tuple[Source, Chunk], None, None]:
     for source in sources:
-        for chunk in source.chunks(relation, size):
-            if chunk.rows:
-                yield source, chunk
+        with closing(source.chunks(relation, size)) as chunks:
+            yield from ((source, chunk) for chunk in chunks if chunk.rows)
 
 
 Apply = Callable[[list[tuple[Any, ...]]], int]

@@ -24,7 +24,9 @@ def _remember(ctx: typer.Context, debug: bool) -> bool:  # noqa: FBT001 - typer 
     return debug
 
 
-Store: TypeAlias = Annotated[Path, typer.Argument(help="The store's file.", show_default=False)]
+Store: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Debug: TypeAlias = Annotated[
     bool, typer.Option("--debug", callback=_remember, help="On an error, show the traceback.")

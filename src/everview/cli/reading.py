@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.options import Debug, Json, Store, count, open_store, print_json
+from everview.cli.options import Debug, Json, Store, open_store, print_json
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.witnesses import Provenance
 
 __all__ = ["explain", "query", "status", "why"]
+
+_EMPTY = '""'
+"""How the empty text is shown and typed where nothing at all would be NULL."""
 
 Name = Annotated[str, typer.Argument(metavar="VIEW", help="The view, or a relation.", show_default=False)]
 
@@ -122,7 +125,7 @@ def _print_witnesses(found: Provenance) -> None:
     tuples = found.tuples()
     width = max((len(witness.label) for witness in tuples), default=0)
     for witness in tuples:
-        values = ", ".join(f"{name}={shown(value)}" for name, value in witness.values.items())
+        values = ", ".join(f"{name}={shown(value) or _EMPTY}" for name, value in witness.values.items())
         origin = f"  from {witness.origin}" if witness.origin else ""
         sys.stdout.write(f"  {witness.label:{width}}  {witness.relation}({values}){origin}\n")
 
@@ -166,11 +169,11 @@ def status(
     }
     for label, fact in facts.items():
         sys.stdout.write(f"{label + ':':20}{fact}\n")
-    for kind in ("relation", "view"):
-        rows = state[f"{kind}s"]
-        width = max(map(len, rows), default=0)
-        for name, number in rows.items():
-            sys.stdout.write(f"{kind:9}{name:{width}}  {count(number, 'row'):>14}\n")
+    found = [(kind, name, f"{n:,}") for kind in ("relation", "view") for name, n in state[f"{kind}s"].items()]
+    wide = max((len(name) for _, name, _ in found), default=0)
+    long = max((len(number) for _, _, number in found), default=0)
+    for kind, name, number in found:
+        sys.stdout.write(f"{kind:9} {name:{wide}}  {number:>{long}} row{'' if number == '1' else 's'}\n")
 
 
 def _size(number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ class Source:
         """Its bytes, where they can be known."""
         return None if self.path == STDIN else Path(self.path).stat().st_size
 
-    def chunks(self, relation: Relation, size: int = CHUNK) -> Iterator[Chunk]:
+    def chunks(self, relation: Relation, size: int = CHUNK) -> Generator[Chunk, None, None]:
         """Its rows; `done` of a chunk counts bytes."""
         with self._opened() as stream:
             if self.format is Format.PARQUET:

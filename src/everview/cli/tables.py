@@ -16,6 +16,9 @@ __all__ = ["print_rows", "shown"]
 
 Row = Sequence[Any]
 
+_TABLE_ROWS = 2_000
+"""More rows than this are plain on a terminal too: nobody admires them, and a table takes its time."""
+
 _NUMBERS = (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL)
 
 
@@ -30,8 +33,8 @@ def shown(value: Any) -> str:
 
 
 def print_rows(schema: Sequence[Field], rows: Sequence[Row]) -> None:
-    """Print rows, and on a terminal how many they are."""
-    if sys.stdout.isatty():
+    """Print rows; below a table on a terminal, how many they are."""
+    if sys.stdout.isatty() and len(rows) <= _TABLE_ROWS:
         _print_table(schema, rows)
     else:
         _print_plain(schema, rows)
