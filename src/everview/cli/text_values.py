@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
 from everview.language.casts import CastError, cast_value
-from everview.language.types import DATE, DOUBLE, TEXT, Kind, Type
+from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, DOUBLE, TEXT, Kind, Type
 
 __all__ = ["UnreadableError", "read_text", "read_texts", "write_text"]
 
@@ -149,6 +149,13 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
 
 
+def _integers(texts: Sequence[str]) -> list[int]:
+    values = list(map(int, texts))
+    if min(values) < BIGINT_MIN or max(values) > BIGINT_MAX:
+        raise ValueError("out of range")
+    return values
+
+
 def _doubles(texts: Sequence[str]) -> list[float]:
     """Doubles; a 0 or an infinity may be a number out of range, which CAST refuses."""
     values = list(map(float, texts))
@@ -181,7 +188,7 @@ _BOOLEANS = {"true": True, "false": False, "t": True, "f": False, "1": True, "0"
 
 _FAST: dict[Kind, tuple[re.Pattern[str], Callable[[Sequence[str]], Sequence[Any]]]] = {
     Kind.BOOLEAN: (_column_of("true|false|[tf01]"), lambda texts: [_BOOLEANS[text] for text in texts]),
-    Kind.BIGINT: (_column_of(r"[+-]?[0-9]{1,19}+"), lambda texts: list(map(int, texts))),
+    Kind.BIGINT: (_column_of(r"[+-]?[0-9]{1,19}+"), _integers),
     Kind.DOUBLE: (
         _column_of(r"[+-]?[0-9]{1,40}+(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]++)?"),
         _doubles,
@@ -197,7 +204,7 @@ _FAST: dict[Kind, tuple[re.Pattern[str], Callable[[Sequence[str]], Sequence[Any]
     Kind.TIMESTAMP: (
         _column_of(
             r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}(?:[0-9]{3})?)?"
-            r"(?:Z|[+-][0-9]{2}:[0-9]{2})?+"
+            r"(?:Z|[+-](?:0[0-9]|1[0-5]):[0-5][0-9])?+"
         ),
         _timestamps,
     ),
