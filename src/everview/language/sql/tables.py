@@ -19,7 +19,7 @@ from everview.language.sql.coerce import call
 from everview.language.sql.context import Context
 from everview.language.sql.names import Scope, Visible
 from everview.language.sql.scalars import Scalars
-from everview.language.sql.source import folded, nearest
+from everview.language.sql.source import folded, nearest, words
 
 __all__ = ["ONE_ROW", "From", "bind_from"]
 
@@ -68,7 +68,7 @@ def bind_from(context: Context, query: exp.Expr) -> From:
 def _is_comma(context: Context, join: exp.Expr) -> bool:
     if any(join.args.get(key) for key in ("on", "using", "kind", "side", "method")):
         return False
-    before = context.source.before(join.this)
+    before = context.source.before(join.this, skip_parentheses=True)
     if before is not None and before.token_type is TokenType.JOIN:
         raise context.source.error(
             join.this, "JOIN needs ON or USING", hint="write CROSS JOIN if every pair is meant"
@@ -107,7 +107,7 @@ def _table(context: Context, node: exp.Expr) -> From:
                 word="LATERAL",
             )
         case _:
-            raise source.error(node, f"{type(node).__name__.upper()} is not supported in FROM")
+            raise source.error(node, f"{words(node)} is not supported in FROM")
 
 
 def _named_table(context: Context, node: exp.Expr) -> From:

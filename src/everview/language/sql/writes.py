@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from everview.errors import DataError
 from everview.language.expressions import Column, Expression, Literal
-from everview.language.plan import Filter, Plan, Project, Scan
+from everview.language.plan import Field, Filter, Plan, Project, Scan, Values
 from everview.language.relations import Relation
 from everview.language.sql.coerce import cast, output_as
 from everview.language.sql.context import Context
@@ -77,18 +77,21 @@ def bind_insert(context: Context, node: exp.Expr, relations: Relations) -> tuple
         raise source.error(node.this, "a column is named twice")
     if node.args.get("expression") is None:
         raise source.error(node, "INSERT needs VALUES or SELECT")
-    plan = untyped_query(node.args["expression"], context)
+    rows = node.args["expression"]
+    plain = isinstance(rows, exp.Values) and not any(
+        rows.args.get(key) for key in ("order", "limit", "offset")
+    )
+    plan = _values(context, rows, relation, positions) if plain else untyped_query(rows, context)
     if len(plan.schema) != len(positions) and (named or len(plan.schema) > len(positions)):
         raise source.error(
-            node.args["expression"],
-            f"{relation.name} takes {len(positions)} values here, not {len(plan.schema)}",
+            rows, f"{relation.name} takes {len(positions)} values here, not {len(plan.schema)}"
         )
     positions = positions[: len(plan.schema)]
     for field, position in zip(plan.schema, positions, strict=True):
         wanted = relation.schema[position]
-        _check_assignable(context, node.args["expression"], field.type, wanted.type, wanted.name)
+        _check_assignable(context, rows, field.type, wanted.type, wanted.name)
     targets = [relation.schema[position].type for position in positions]
-    plan = output_as(source, node.args["expression"], plan, targets)
+    plan = output_as(source, rows, plan, targets)
     if positions == list(range(len(relation.schema))):
         return relation, plan
     filled: list[Expression] = [
@@ -98,6 +101,28 @@ def bind_insert(context: Context, node: exp.Expr, relations: Relations) -> tuple
         for index, field in enumerate(relation.schema)
     ]
     return relation, Project(plan, tuple(filled), relation.columns)
+
+
+def _values(context: Context, node: exp.Expr, relation: Relation, positions: list[int]) -> Plan:
+    """The rows of INSERT … VALUES: each cell takes the type of its column, whatever stands above it."""
+    source = context.source
+    source.only(node, ("expressions",), _REFUSALS)
+    scalars = Scalars(context, Scope(()), "VALUES")
+    rows: list[tuple[Expression, ...]] = []
+    for row in node.expressions:
+        cells = list(row.expressions) if isinstance(row, exp.Tuple) else [unnest(row)]
+        if len(cells) > len(positions) or (rows and len(cells) != len(rows[0])):
+            wanted = len(rows[0]) if rows else len(positions)
+            raise source.error(row, f"{relation.name} takes {wanted} values here, not {len(cells)}")
+        bound: list[Expression] = []
+        for cell, position in zip(cells, positions, strict=False):
+            field = relation.schema[position]
+            value = scalars.bind(cell)
+            _check_assignable(context, cell, value.type, field.type, field.name)
+            bound.append(cast(source, cell, value, field.type))
+        rows.append(tuple(bound))
+    fields = tuple(relation.schema[position] for position in positions[: len(rows[0])])
+    return Values(tuple(Field(field.name, field.type) for field in fields), tuple(rows))
 
 
 def _filtered(context: Context, node: exp.Expr, scope: Scope, plan: Plan) -> Plan:
