@@ -101,3 +101,34 @@ def test_integers_among_decimals_agree_with_the_reference(name):
         for arguments in [(whole, broken), (broken, whole), (whole, whole), (wider, whole), (wider, broken)]:
             for result in _result(name, tuple(argument.type for argument in arguments)):
                 assert_agree(bench, Call(name, arguments, result), strict_rows=8)
+
+
+@pytest.mark.parametrize("name", ["like", "ilike"])
+def test_written_patterns_agree_with_the_reference(name):
+    texts = [value for value in edges(TEXT) if value is not None]
+    bench = Bench([TEXT], [(text,) for text in [*texts, "[", "a[c", "a[b]c", "a*c", "x[A]", None]])
+    patterns = [
+        "[",
+        "a[c",
+        "%[%",
+        "a[b]c",
+        "[a]",
+        "a*c",
+        "?",
+        "%]",
+        "a\\",
+        "\\%",
+        "a\\_c",
+        "A_C",
+        "%é",
+        "x%A%",
+    ]
+    for pattern, escape in itertools.product(patterns, ["\\", "", "a", "%"]):
+        written = (Column(0, TEXT), Literal(pattern, TEXT), Literal(escape, TEXT))
+        assert_agree(bench, Call(name, written, BOOLEAN), strict_rows=4)
+
+
+def test_replace_by_null_is_null_even_where_nothing_is_looked_for():
+    bench = Bench([TEXT, TEXT, TEXT], [("a", "", None), ("a", "a", None), ("a", "", "b"), (None, "", "b")])
+    arguments = tuple(Column(index, TEXT) for index in range(3))
+    assert_agree(bench, Call("replace", arguments, TEXT))
