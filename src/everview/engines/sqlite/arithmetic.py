@@ -152,8 +152,23 @@ def _if_small(body: Callable[[str], str]) -> Implementation:
     )
 
 
+def _sqrt(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
+    return writer.let(
+        operands,
+        lambda a: (
+            f"CASE WHEN {a} BETWEEN 0.0 AND {_INFINITY} THEN ev_sqrt({a}) "
+            f"ELSE {writer.call(call, [Operand(a, DOUBLE)])} END"
+        ),
+    )
+
+
 def _by_reference(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
     return writer.call(call, operands)
+
+
+def _sign(writer: Writer, _call: Call, operands: Sequence[Operand]) -> str:
+    """NaN is neither above nor below 0, so its sign is 0; as text it would be above."""
+    return writer.let(operands, lambda a: f"({a} > 0.0 AND {a} <= {_INFINITY}) - ({a} < 0.0) + 0.0")
 
 
 DOUBLES: dict[str, Implementation] = {
@@ -163,10 +178,10 @@ DOUBLES: dict[str, Implementation] = {
     "/": _chain_of_one("/"),
     "neg": _unless_nan(lambda a: f"0.0 - {a}"),
     "abs": _unless_nan(lambda a: f"abs({a})"),
-    "sign": _unless_nan(lambda a: f"({a} > 0.0) - ({a} < 0.0) + 0.0"),
+    "sign": _sign,
     "round": _if_small(nearest_even_sql),
     "floor": _if_small(lambda a: f"CAST({a} AS INTEGER) - ({a} < CAST({a} AS INTEGER)) + 0.0"),
     "ceil": _if_small(lambda a: f"CAST({a} AS INTEGER) + ({a} > CAST({a} AS INTEGER)) + 0.0"),
-    "sqrt": _by_reference,
+    "sqrt": _sqrt,
     "power": _by_reference,
 }
