@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -77,6 +78,23 @@ def test_a_defect_is_one_line_too(monkeypatch, here, fails):
         fails("status", "s.db")
         == "this is a defect of Everview (ZeroDivisionError: oh no); --debug shows where"
     )
+
+
+def test_an_interrupted_load_changes_nothing(here, store, rows):
+    """The rows come through a pipe that stays open, so the transaction is open when the signal comes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "everview", "insert", store, "visit", "-", "-f", "csv"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"id,place\n" + b"1,Oslo\n" * 30_000)  # more than a chunk and a pipe hold: it reads
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert process.stderr.read() == b"interrupted\n"
+    process.stdin.close()
+    process.stderr.close()
+    assert rows("SELECT * FROM visit") == []
 
 
 def test_a_reader_that_stops_early_is_no_error_message(here):

@@ -27,6 +27,9 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, TyperException, BrokenPipeError):
             raise
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None  # what a shell expects of SIGINT
         except EverviewError as error:
             _give_up(ctx, error, str(error))
         except OSError as error:
