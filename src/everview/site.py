@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import sqlite3
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

@@ -40,8 +40,12 @@ class Engine:
             self.plans[name] = rewrite(view.plan)
             self.nodes[name] = compiler.kept(self.plans[name])
 
-    def ddl(self) -> list[str]:
-        """Return what creates all tables, indexes, and the views under which others read them."""
+    def relation_ddl(self) -> list[str]:
+        """Return what creates the tables of the relations."""
+        return [statement for relation in self.relations.values() for statement in relation.table.ddl()]
+
+    def view_ddl(self) -> list[str]:
+        """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
         return [*self.circuit.ddl, *self.circuit.index_ddl(), *(self._public(name) for name in self.nodes)]
 
     def _public(self, name: str) -> str:
@@ -78,7 +82,13 @@ class Engine:
 
     def create(self, connection: sqlite3.Connection) -> None:
         """Create all tables and bring the views to what they are over no rows."""
-        for statement in self.ddl():
+        for statement in self.relation_ddl():
+            connection.execute(statement)
+        self.create_views(connection)
+
+    def create_views(self, connection: sqlite3.Connection) -> None:
+        """Create what keeps the views, and bring them to what they are over the rows that relations have."""
+        for statement in self.view_ddl():
             connection.execute(statement)
         filled: set[str] = set()
         for first in self.circuit.initial:
@@ -86,6 +96,9 @@ class Engine:
             if first.fills:
                 filled.add(first.fills)
         self._clear(connection, self.circuit.run(connection, filled))
+        for relation in self.relations.values():
+            if relation.stage_all(connection):
+                self._propagate(connection, relation, None)
 
     def insert(
         self,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.opening import STORE
 from everview.engines.sqlite.scalars import bind_parameters
 from everview.engines.sqlite.storage import load_rows
 from everview.engines.sqlite.store import Store
@@ -17,13 +19,16 @@ from everview.planner.rewrite import rewrite
 
 Row = tuple[Any, ...]
 
+KNOWN_PLANS = 256
+"""How many rewritten plans are remembered, for queries that are asked again."""
+
 
 class Reading:
     """Runs plans over the stored relations and views; `inside` a transaction it sees that one's writes."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._rewritten: dict[Plan, Plan] = {}
+        self._rewrite = functools.lru_cache(maxsize=KNOWN_PLANS)(rewrite)
 
     def rows_of(
         self,
@@ -34,9 +39,7 @@ class Reading:
         strict: bool = True,
     ) -> list[Row]:
         """Return the rows of a plan, duplicates repeated; a failing expression raises unless not strict."""
-        if plan not in self._rewritten:
-            self._rewritten[plan] = rewrite(plan)
-        sql = self.batch(parameters, strict=strict).sql(self._rewritten[plan])
+        sql = self.batch(parameters, strict=strict).sql(self._rewrite(plan))
         return self.fetch(sql, plan, parameters, inside=inside)
 
     def batch(self, parameters: Mapping[Parameter, Any] | None = None, *, strict: bool = True) -> Batch:
@@ -71,9 +74,13 @@ class Reading:
 
     def status(self, *, inside: bool) -> dict[str, Any]:
         """Return the site's name, incarnation, commits, sizes and failed expressions."""
+        with self.store.snapshot(inside=inside):
+            return self._status(inside=inside)
+
+    def _status(self, *, inside: bool) -> dict[str, Any]:
         with self.store.reading(inside=inside) as handle:
             digest, site, incarnation, version, failures = handle.connection.execute(
-                "SELECT program_hash, site, incarnation, version, failures FROM ev_store"
+                f"SELECT program_hash, site, incarnation, version, failures FROM {STORE}"
             ).fetchone()
         path = Path(self.store.path)
         return {
