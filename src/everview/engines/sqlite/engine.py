@@ -9,7 +9,7 @@ from typing import Any
 
 from everview.engines.sqlite.circuit import Changed, Circuit, united
 from everview.engines.sqlite.compiler import Compiler
-from everview.engines.sqlite.names import quoted
+from everview.engines.sqlite.names import internal, quoted
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.public import public_sql
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
@@ -17,6 +17,7 @@ from everview.engines.sqlite.select import Select
 from everview.language.plan import Plan
 from everview.language.program import Program
 from everview.planner.rewrite import rewrite
+from everview.planner.rules.share import share
 
 OnChange = Callable[[sqlite3.Connection, Changed], None]
 
@@ -30,15 +31,19 @@ class Engine:
     relations: dict[str, StoredRelation] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
+    """The views, rewritten one by one."""
+    shared: dict[str, Plan] = field(default_factory=dict)
+    """The views as they are kept: what several compute is a part of its own, kept once."""
 
     def __post_init__(self) -> None:
         for number, (name, relation) in enumerate(self.program.relations.items()):
             self.relations[name] = stored_relation(self.circuit, relation, number)
             self.nodes[name] = self.relations[name].node(self.circuit)
         compiler = Compiler(self.circuit, self.nodes)
-        for name, view in self.program.views.items():
-            self.plans[name] = rewrite(view.plan)
-            self.nodes[name] = compiler.kept(self.plans[name])
+        self.plans.update((name, rewrite(view.plan)) for name, view in self.program.views.items())
+        self.shared.update(share(self.plans).plans)
+        for name, plan in self.shared.items():
+            self.nodes[name] = compiler.kept(plan)
 
     def relation_ddl(self) -> list[str]:
         """Return what creates the tables of the relations."""
@@ -46,7 +51,11 @@ class Engine:
 
     def view_ddl(self) -> list[str]:
         """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
-        return [*self.circuit.ddl, *self.circuit.index_ddl(), *(self._public(name) for name in self.nodes)]
+        return [
+            *self.circuit.ddl,
+            *self.circuit.index_ddl(),
+            *(self._public(name) for name in self.program.names()),
+        ]
 
     def _public(self, name: str) -> str:
         """A plain SQL view under the name that the program gives, with values as people write them."""
@@ -58,11 +67,12 @@ class Engine:
         ]
         if select.weight == "1":
             return f"CREATE VIEW {quoted(name)} AS {select.sql(columns=shown)}"
-        inner = select.sql(columns=[*shown, f"{select.weight} AS w"])
+        copies = internal("copies")  # a name that no column of a program has by accident
+        inner = select.sql(columns=[*shown, f"{select.weight} AS {copies}"])
         names = ", ".join(quoted(f.name) for f in schema)
         return (
-            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, w) AS ({inner} UNION ALL "
-            f"SELECT {names}, w - 1 FROM copy WHERE w > 1) SELECT {names} FROM copy"
+            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, {copies}) AS ({inner} UNION ALL "
+            f"SELECT {names}, {copies} - 1 FROM copy WHERE {copies} > 1) SELECT {names} FROM copy"
         )
 
     def contents(self, name: str) -> list[Select]:

@@ -58,9 +58,7 @@ class Store:
                 f"cannot open {self.path}: there is no folder {folder}; create it first", path=self.path
             )
         if not self.in_memory and Path(self._file).is_dir():
-            raise StoreError(
-                f"cannot open {self.path}: it is a folder; name a file in it", path=self.path
-            )
+            raise StoreError(f"cannot open {self.path}: it is a folder; name a file in it", path=self.path)
 
     def _log_ahead(self) -> None:
         """Have SQLite use its write-ahead log; files remember it."""
