@@ -29,6 +29,7 @@ _ADVICE: dict[int, str] = {
 _SIGNS: tuple[tuple[str, str], ...] = (
     ("closed database", "it has been closed; open it again"),
     ("decode to UTF-8", _DAMAGED),
+    ("malformed", _DAMAGED),
     ("no such table", _DAMAGED),
     ("no such column", _DAMAGED),
 )

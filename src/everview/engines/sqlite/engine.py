@@ -105,10 +105,9 @@ class Engine:
             connection.execute(first.sql)
             if first.fills:
                 filled.add(first.fills)
+        # All at once: what a step reads of other relations is what they have now, less what is staged.
+        filled |= {r.delta for r in self.relations.values() if r.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
-        for relation in self.relations.values():
-            if relation.stage_all(connection):
-                self._propagate(connection, relation, None)
 
     def insert(
         self,

@@ -38,6 +38,8 @@ def open_store(
         raise StoreError(
             f"{path} is a database of something else, not an Everview store; choose another path", path=path
         )
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+        connection.execute("PRAGMA journal_mode = WAL")  # files remember it
     if not _tables(connection):
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)

@@ -14,7 +14,7 @@ from everview.engines.sqlite.scalars import bind_parameters
 from everview.engines.sqlite.storage import load_rows
 from everview.engines.sqlite.store import Store
 from everview.language.expressions import Parameter
-from everview.language.plan import Plan
+from everview.language.plan import Plan, Schema
 from everview.planner.rewrite import rewrite
 
 Row = tuple[Any, ...]
@@ -52,9 +52,7 @@ class Reading:
         """Run a SELECT of a plan's columns and weight; return Python rows, duplicates repeated."""
         bound = bind_parameters(parameters or {})
         with self.store.reading(inside=inside) as handle, handle.failures.surfaced():
-            found = handle.connection.execute(sql, bound).fetchall()
-        repeated = [row[:-1] for row in found for _ in range(row[-1])]
-        return [tuple(row) for row in load_rows([column.type for column in plan.schema], repeated)]
+            return _loaded(plan.schema, handle.connection.execute(sql, bound).fetchall())
 
     def sorted_rows(self, name: str, *, inside: bool) -> list[Row]:
         """Return all rows of a relation or view, column by column, NULLs last, NaN greatest."""
@@ -62,9 +60,7 @@ class Reading:
         order = ", ".join(f"{column} NULLS LAST" for column in columns(len(schema)))
         sql = f"SELECT * FROM ({self.store.engine.rows_sql(name)}) ORDER BY {order}"
         with self.store.reading(inside=inside) as handle:
-            found = handle.connection.execute(sql).fetchall()
-        repeated = [row[:-1] for row in found for _ in range(row[-1])]
-        return [tuple(row) for row in load_rows([column.type for column in schema], repeated)]
+            return _loaded(schema, handle.connection.execute(sql).fetchall())
 
     def count(self, name: str, *, inside: bool) -> int:
         """Return how many rows a relation or view has."""
@@ -82,7 +78,7 @@ class Reading:
             digest, site, incarnation, version, failures = handle.connection.execute(
                 f"SELECT program_hash, site, incarnation, version, failures FROM {STORE}"
             ).fetchone()
-        path = Path(self.store.path)
+        path = Path(self.store.file)
         return {
             "path": self.store.path,
             "name": self.store.name or site,
@@ -94,3 +90,9 @@ class Reading:
             "relations": {name: self.count(name, inside=inside) for name in self.store.program.relations},
             "views": {name: self.count(name, inside=inside) for name in self.store.program.views},
         }
+
+
+def _loaded(schema: Schema, found: list[Row]) -> list[Row]:
+    """Values from stored rows that end with how often they are there."""
+    repeated = [row[:-1] for row in found for _ in range(row[-1])]
+    return [tuple(row) for row in load_rows([column.type for column in schema], repeated)]

@@ -31,18 +31,17 @@ class Store:
         self.path = path
         self.in_memory = path == MEMORY
         # Readers connect later, when the process may be in another folder.
-        self._file = path if self.in_memory else os.path.abspath(path)  # noqa: PTH100 - must not resolve links
+        self.file = path if self.in_memory else os.path.abspath(path)  # noqa: PTH100 - must not resolve links
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._snapshots = threading.local()
-        self._readers = Readers(self._file)
+        self._readers = Readers(self.file)
         self._failed = 0
         self.closed = False
         self._check_path()
         with self.explained("opened"):
-            self.writer = connect(self._file, self._count_failure)
+            self.writer = connect(self.file, self._count_failure)
             try:
-                self._log_ahead()
                 self.engine, self.name = open_store(self.writer.connection, path, program, name)
                 self.engine.prepare(self.writer.connection)
             except BaseException:
@@ -52,20 +51,13 @@ class Store:
         self._failed = 0
 
     def _check_path(self) -> None:
-        folder = Path(self._file).parent
+        folder = Path(self.file).parent
         if not self.in_memory and not folder.is_dir():
             raise StoreError(
                 f"cannot open {self.path}: there is no folder {folder}; create it first", path=self.path
             )
-        if not self.in_memory and Path(self._file).is_dir():
+        if not self.in_memory and Path(self.file).is_dir():
             raise StoreError(f"cannot open {self.path}: it is a folder; name a file in it", path=self.path)
-
-    def _log_ahead(self) -> None:
-        """Have SQLite use its write-ahead log; files remember it."""
-        connection = self.writer.connection
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        if not self.in_memory and mode != "wal":
-            connection.execute("PRAGMA journal_mode = WAL")
 
     def _count_failure(self, _what: str) -> None:
         self._failed += 1

@@ -55,7 +55,8 @@ class Writing:
             try:
                 self._version = self._store.next_version(connection)
                 yield
-                changes = self._changes.take()
+                with self._store.explained("read"):
+                    changes = self._changes.take()
                 watches = self._watches.current()
             finally:
                 self._changes.forget()
