@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.long.__main__ import areas
 
-SLICE = {"kills": 50, "algebra": 60}
+SLICE = {"kills": 50, "algebra": 60, "planner": 10}
 
 
 @pytest.mark.parametrize("area", areas())

@@ -16,6 +16,7 @@ from everview.engines.sqlite.relations import StoredRelation, stored_relation
 from everview.engines.sqlite.select import Select
 from everview.language.plan import Plan
 from everview.language.program import Program
+from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
 
@@ -39,9 +40,13 @@ class Engine:
         for number, (name, relation) in enumerate(self.program.relations.items()):
             self.relations[name] = stored_relation(self.circuit, relation, number)
             self.nodes[name] = self.relations[name].node(self.circuit)
-        compiler = Compiler(self.circuit, self.nodes)
-        self.plans.update((name, rewrite(view.plan)) for name, view in self.program.views.items())
+        known = catalog_of(self.program)
+        facts = Facts(known)
+        self.plans.update((n, rewrite(v.plan, facts=facts)) for n, v in self.program.views.items())
         self.shared.update(share(self.plans).plans)
+        for name, plan in self.shared.items():
+            known.setdefault(name, Facts(known).keys(plan))
+        compiler = Compiler(self.circuit, self.nodes, Facts(known))
         for name, plan in self.shared.items():
             self.nodes[name] = compiler.kept(plan)
 

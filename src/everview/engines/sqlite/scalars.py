@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from everview.engines.sqlite.arithmetic import CHAINED, chain_sql
-from everview.engines.sqlite.conversions import cast_sql
+from everview.engines.sqlite.conversions import cast_sql, integer_behind
 from everview.engines.sqlite.dispatch import call_sql
 from everview.engines.sqlite.fragments import Operand, Writer
 from everview.engines.sqlite.literals import literal_sql
@@ -96,6 +96,11 @@ class _Compiler:
                 return Operand(literal_sql(value, kind), kind, repeatable=True, literal=expression)
             case Parameter():
                 return Operand(f":{parameter_name(expression)}", expression.type, repeatable=True)
+            case Cast(operand, kind):
+                inner = self.operand(operand)
+                return Operand(
+                    cast_sql(self._writer, expression, inner), kind, integer=integer_behind(inner, kind)
+                )
             case _:
                 return Operand(self._sql(expression), expression.type)
 
@@ -105,8 +110,6 @@ class _Compiler:
                 return self._chain(expression)
             case Call(_, arguments):
                 return call_sql(self._writer, expression, [self.operand(part) for part in arguments])
-            case Cast(operand):
-                return cast_sql(self._writer, expression, self.operand(operand))
             case And(arguments):
                 return self._junction("AND", arguments)
             case Or(arguments):
@@ -127,8 +130,8 @@ class _Compiler:
                 return f"(CASE {arms} ELSE {self.operand(default).sql} END)"
             case Exists() | InSubquery() | ScalarSubquery() | OuterColumn():
                 raise AssertionError(f"{type(expression).__name__}: a planner rule makes joins of subqueries")
-            case Column() | Literal() | Parameter():
-                raise AssertionError("an atom is no compound")
+            case Column() | Literal() | Parameter() | Cast():
+                raise AssertionError("written by `operand`")
             case _:
                 assert_never(expression)
 
