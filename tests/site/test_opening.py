@@ -148,7 +148,7 @@ def test_context_manager_and_closed_site(path):
         lambda: site.rows("a"),
         lambda: site.why("v", (1, "one")),
         lambda: site.explain("v"),
-        lambda: site.status(),
+        site.status,
         lambda: site.watch("v", print),
         lambda: site.transaction().__enter__(),
     ):

@@ -94,7 +94,7 @@ def test_only_commits_count_failures(site):
 
 
 def test_a_failure_that_is_undone_is_not_counted(site):
-    with pytest.raises(KeyError), site.transaction():
+    with pytest.raises(KeyError), site.transaction():  # noqa: PT012
         site.insert("t", [(1, 0, "1")])
         raise KeyError
     with site.transaction():

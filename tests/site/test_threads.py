@@ -12,7 +12,8 @@ from everview.engines.sqlite import connections, store
 PROGRAM = """
 CREATE TABLE account (id BIGINT PRIMARY KEY, amount BIGINT NOT NULL);
 CREATE MATERIALIZED VIEW total AS SELECT sum(amount) AS n, count(*) AS c FROM account;
-CREATE MATERIALIZED VIEW parity AS SELECT amount % 2 AS odd, sum(amount) AS n FROM account GROUP BY amount % 2;
+CREATE MATERIALIZED VIEW parity AS SELECT amount % 2 AS odd, sum(amount) AS n FROM account
+    GROUP BY amount % 2;
 CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.id AS other FROM account AS a JOIN account AS b
     ON a.amount = b.amount;
 """

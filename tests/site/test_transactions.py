@@ -57,7 +57,7 @@ def test_others_see_it_only_when_it_is_done(open_site, tmp_path):
 def test_an_exception_undoes_it(site, error):
     site.insert("t", [(1, 1)])
     commits = site.status()["commits"]
-    with pytest.raises(error), site.transaction():
+    with pytest.raises(error), site.transaction():  # noqa: PT012
         site.insert("t", [(2, 2)])
         site.execute("DELETE FROM t WHERE a = 1")
         raise error("no")
@@ -145,9 +145,8 @@ def test_an_interrupted_circuit_leaves_nothing_behind(site, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(type(site._store.engine.circuit), "run", broken)
             if inside:
-                with site.transaction():
-                    with pytest.raises(KeyboardInterrupt):
-                        site.insert("t", [(1, 7)])
+                with site.transaction(), pytest.raises(KeyboardInterrupt):
+                    site.insert("t", [(1, 7)])
             else:
                 with pytest.raises(KeyboardInterrupt):
                     site.insert("t", [(1, 7)])

@@ -73,7 +73,7 @@ def test_it_is_not_told_at_first_nor_when_nothing_changed(site):
     with site.transaction():
         site.insert("t", [(2, 2)])
         site.delete("t", [(2, 2)])
-    with pytest.raises(KeyError), site.transaction():
+    with pytest.raises(KeyError), site.transaction():  # noqa: PT012
         site.insert("t", [(2, 2)])
         raise KeyError
     assert told == []

@@ -147,7 +147,9 @@ def _with_keys(plan: Window, keys: Sequence[Expression]) -> Project:
     own = [Column(index, f.type, f.name) for index, f in enumerate(plan.input.schema)]
     names = [*(f.name for f in plan.input.schema), *(f"key{index}" for index in range(len(computed)))]
     wide = Project(plan.input, (*own, *computed), tuple(names))
-    place = {key: Column(width + index, key.type) for index, key in enumerate(computed)}
+    place: dict[Expression, Expression] = {
+        key: Column(width + index, key.type) for index, key in enumerate(computed)
+    }
     calls = tuple(
         replace(call, partition=tuple(place.get(key, key) for key in call.partition)) for call in plan.calls
     )
