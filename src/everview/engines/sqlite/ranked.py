@@ -37,7 +37,7 @@ def compile_top_k(compiler: Compiler, plan: TopK) -> Node:
     rows = in_places(chosen, names, order, limit, offset)
     return _replaced(
         compiler,
-        f"k{compiler.number()}",
+        f"ev_k{compiler.number()}",
         plan.schema,
         source,
         rows,
@@ -124,7 +124,7 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
     computed = f"SELECT {every}, sum(w) AS w FROM ({computed}) GROUP BY {every}"
     return _replaced(
         compiler,
-        f"w{number}",
+        f"ev_w{number}",
         plan.schema,
         source,
         computed,
