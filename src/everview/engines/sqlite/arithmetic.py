@@ -156,6 +156,11 @@ def _by_reference(writer: Writer, call: Call, operands: Sequence[Operand]) -> st
     return writer.call(call, operands)
 
 
+def _sign(writer: Writer, _call: Call, operands: Sequence[Operand]) -> str:
+    """NaN is neither above nor below 0, so its sign is 0; as text it would be above."""
+    return writer.let(operands, lambda a: f"({a} > 0.0 AND {a} <= {_INFINITY}) - ({a} < 0.0) + 0.0")
+
+
 DOUBLES: dict[str, Implementation] = {
     "+": _chain_of_one("+"),
     "-": _chain_of_one("-"),
@@ -163,7 +168,7 @@ DOUBLES: dict[str, Implementation] = {
     "/": _chain_of_one("/"),
     "neg": _unless_nan(lambda a: f"0.0 - {a}"),
     "abs": _unless_nan(lambda a: f"abs({a})"),
-    "sign": _unless_nan(lambda a: f"({a} > 0.0) - ({a} < 0.0) + 0.0"),
+    "sign": _sign,
     "round": _if_small(nearest_even_sql),
     "floor": _if_small(lambda a: f"CAST({a} AS INTEGER) - ({a} < CAST({a} AS INTEGER)) + 0.0"),
     "ceil": _if_small(lambda a: f"CAST({a} AS INTEGER) + ({a} > CAST({a} AS INTEGER)) + 0.0"),
