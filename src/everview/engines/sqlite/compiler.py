@@ -68,7 +68,7 @@ class Compiler:
     def stored(self, plan: Plan) -> Node:
         """Return a node whose rows lie in a table of their own."""
         if plan not in self._stored:
-            self._stored[plan] = add_stored(self.circuit, f"ev_s{self.number()}", self.node(plan))
+            self._stored[plan] = add_stored(self.circuit, f"s{self.number()}", self.node(plan))
         return self._stored[plan]
 
     def kept(self, plan: Plan) -> Node:
@@ -118,7 +118,7 @@ class Compiler:
                 return outer.compile_join(self, plan)
             case Distinct():
                 source = self.node(plan.input)
-                return source if source.is_set else add_distinct(self.circuit, f"ev_n{self.number()}", source)
+                return source if source.is_set else add_distinct(self.circuit, f"n{self.number()}", source)
             case Intersect() | Except():
                 return setops.compile_set_operation(self, plan)
             case Aggregate():

@@ -37,7 +37,7 @@ def compile_top_k(compiler: Compiler, plan: TopK) -> Node:
     rows = in_places(chosen, names, order, limit, offset)
     return _replaced(
         compiler,
-        f"ev_k{compiler.number()}",
+        f"k{compiler.number()}",
         plan.schema,
         source,
         rows,
@@ -124,7 +124,7 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
     computed = f"SELECT {every}, sum(w) AS w FROM ({computed}) GROUP BY {every}"
     return _replaced(
         compiler,
-        f"ev_w{number}",
+        f"w{number}",
         plan.schema,
         source,
         computed,

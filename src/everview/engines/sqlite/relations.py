@@ -205,7 +205,7 @@ class StoredRelation:
 
 def stored_relation(circuit: Circuit, relation: Relation, number: int) -> StoredRelation:
     """Declare the table and the delta of a relation."""
-    name = f"ev_r{number}"
+    name = f"r{number}"
     delta = circuit.scratch(f"d_{name}", len(relation.schema))
     scratch = circuit.scratch(f"o_{name}", len(relation.schema))
     value = {Semantics.SET: "cl", Semantics.KEYED: "alive"}.get(relation.semantics, "w")
