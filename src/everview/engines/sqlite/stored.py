@@ -22,7 +22,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
             return [*_upsert(table, rows)]
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
-    circuit.step("store", "by change", branches, statements, makes=change, table=table.name)
+    circuit.step("store", "by change", branches, statements, makes=change, table=table.name, grows=True)
     names = columns(len(source.schema))
 
     def delta() -> list[Select]:
@@ -62,7 +62,7 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
         ]
 
     how = "by change: counts of changed rows"
-    circuit.step("distinct", how, branches, statements, makes=change, table=table.name)
+    circuit.step("distinct", how, branches, statements, makes=change, table=table.name, grows=True)
 
     def delta() -> list[Select]:
         circuit.demand(change)
@@ -72,4 +72,4 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
 
 
 def _upsert(table: StateTable, rows: str) -> list[Statement]:
-    return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep())]
+    return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep(), sweeps=True)]
