@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live
+from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live, united
 from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.select import Select, from_table
@@ -17,9 +17,13 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
     branches = source.delta()
 
     def statements(changed: Changed) -> list[Statement]:
-        rows = consolidated(live(branches, changed), source.schema)
+        parts = live(branches, changed)
+        if change not in circuit.demanded and source.is_set:
+            # The few rows that occur twice add up in the table as well as before it.
+            return _upsert(table, united(parts, source.schema))
+        rows = consolidated(parts, source.schema)
         if change not in circuit.demanded:
-            return [*_upsert(table, rows)]
+            return _upsert(table, rows)
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
     circuit.step("store", "by change", branches, statements, makes=change, table=table.name, grows=True)
@@ -48,7 +52,7 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     def statements(changed: Changed) -> list[Statement]:
         rows = consolidated(live(branches, changed), source.schema)
         if change not in circuit.demanded:
-            return [*_upsert(table, rows)]
+            return _upsert(table, rows)
         x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
         turns = (
             f"INSERT INTO {change} SELECT {', '.join(x)}, CASE WHEN n.w IS NULL THEN 1 ELSE -1 END "
