@@ -43,7 +43,7 @@ CREATE INDEX r2_c ON r2 (c);
 """
 
 _DERIVED = {
-    "projection": "SELECT b, c, {sign}count(*) FROM temp.delta GROUP BY b, c",
+    "projection": "SELECT b, c, {sign}1 FROM temp.delta WHERE 1",
     "join": "SELECT x.a, x.b, x.c, x.d, x.e, r2.k, {sign}1 FROM temp.delta AS x "
     "CROSS JOIN r2 ON r2.c = x.c WHERE 1",
 }

@@ -34,7 +34,7 @@ CREATE MATERIALIZED VIEW grouped AS
 """
 _ROWS_OF_S = 1000
 _ROWS_PER_GROUP = 100
-_BATCH = 10_000
+_BATCH = 100_000
 _VIEWS = ("projection", "joined", "grouped")
 _KINDS = ("insert", "delete")
 _WARM_UP = 1

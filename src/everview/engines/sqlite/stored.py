@@ -18,12 +18,9 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
 
     def statements(changed: Changed) -> list[Statement]:
         parts = live(branches, changed)
-        if change not in circuit.demanded and source.is_set:
-            # The few rows that occur twice add up in the table as well as before it.
+        if change not in circuit.demanded:
             return _upsert(table, united(parts, source.schema))
         rows = consolidated(parts, source.schema)
-        if change not in circuit.demanded:
-            return _upsert(table, rows)
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
     circuit.step("store", "by change", branches, statements, makes=change, table=table.name, grows=True)
@@ -50,9 +47,10 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     names = columns(width)
 
     def statements(changed: Changed) -> list[Statement]:
-        rows = consolidated(live(branches, changed), source.schema)
+        parts = live(branches, changed)
         if change not in circuit.demanded:
-            return _upsert(table, rows)
+            return _upsert(table, united(parts, source.schema))
+        rows = consolidated(parts, source.schema)
         x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
         turns = (
             f"INSERT INTO {change} SELECT {', '.join(x)}, CASE WHEN n.w IS NULL THEN 1 ELSE -1 END "
@@ -76,4 +74,5 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
 
 
 def _upsert(table: StateTable, rows: str) -> list[Statement]:
+    """Add rows to the table. Equal ones add up there: to sort them first would take longer."""
     return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep(), sweeps=True)]
