@@ -13,7 +13,7 @@ from typing import Any, Self
 from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.reading import Reading
-from everview.engines.sqlite.storage import store_rows
+from everview.engines.sqlite.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.witnesses import Provenance, Witnesses
 from everview.errors import DataError, StoreError
@@ -54,6 +54,9 @@ class Site:
         self._version = 0
         self._watches: list[Watch] = []
         self._changes = Changes(store.engine)
+        self._storing = {
+            name: storing([f.type for f in relation.schema]) for name, relation in self.program.relations.items()
+        }
 
     @classmethod
     def open(
@@ -236,7 +239,7 @@ class Site:
         return self._apply(relation, rows, self._store.engine.delete)
 
     def _apply(self, relation: Relation, rows: list[tuple[Any, ...]], verb: Callable[..., int]) -> int:
-        stored = store_rows([f.type for f in relation.schema], rows)
+        stored = self._storing[relation.name](rows)
         connection = self._store.writer.connection
         return verb(connection, relation.name, stored, self._version, self._changes.collect)
 
