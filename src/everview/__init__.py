@@ -11,6 +11,8 @@ from everview.errors import (
     StoreError,
     SyncError,
 )
+from everview.language.program import Program
+from everview.site import Provenance, Site
 
 __all__ = [
     "DataError",
@@ -18,7 +20,10 @@ __all__ = [
     "LimitError",
     "MissingDependencyError",
     "NonDeterminismError",
+    "Program",
     "ProgramError",
+    "Provenance",
+    "Site",
     "StoreError",
     "SyncError",
     "crdt",

@@ -35,9 +35,18 @@ class Step:
     """The statements that bring one operator up to date, given which of its inputs changed."""
 
     title: str
+    how: str
     reads: frozenset[str]
     statements: Callable[[Changed], list[Statement]]
+    makes: str
+    """The delta that it fills, where somebody reads it."""
+    table: str
+    """The state table that it keeps, if it has one."""
     _known: dict[Changed, list[Statement]] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Make the statements anew when they are next needed."""
+        self._known.clear()
 
     def for_changes(self, changed: Changed) -> list[Statement]:
         """Return the statements for these changes; made once for each combination."""
@@ -72,7 +81,10 @@ class Circuit:
 
     def demand(self, change: str) -> None:
         """Note that somebody reads this delta; one that nobody reads is not made."""
-        self.demanded.add(change)
+        if change not in self.demanded:
+            self.demanded.add(change)
+            for step in self.steps:
+                step.forget()
 
     def start(self, sql: str, fills: str) -> None:
         """Add a change that happens once, when the store is created."""
@@ -83,14 +95,31 @@ class Circuit:
         self._indexes[source.table, by] = source.partial
 
     def step(
-        self, title: str, branches: Iterable[Select], statements: Callable[[Changed], list[Statement]]
+        self,
+        title: str,
+        how: str,
+        branches: Iterable[Select],
+        statements: Callable[[Changed], list[Statement]],
+        *,
+        makes: str,
+        table: str = "",
     ) -> None:
-        """Add a step that runs when one of the branches may have rows."""
+        """Add a step that runs when one of the branches may have rows; `how` tells people what it does."""
         listed = list(branches)
         for branch in listed:
             branch.sql(on_index=self.request_index)
         reads = frozenset[str]().union(*(branch.needs for branch in listed))
-        self.steps.append(Step(title, reads, statements))
+        self.steps.append(Step(title, how, reads, statements, makes, table))
+
+    def steps_behind(self, tables: Iterable[str]) -> list[Step]:
+        """Return the steps that the contents of these state tables depend on, in order."""
+        wanted = set(tables)
+        found = []
+        for step in reversed(self.steps):
+            if step.table in wanted or step.makes in wanted:
+                found.append(step)
+                wanted |= step.reads
+        return found[::-1]
 
     def index_ddl(self) -> list[str]:
         """Return what creates the indexes that were asked for, those that another one covers left out."""

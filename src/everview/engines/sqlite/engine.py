@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.engines.sqlite.circuit import Circuit
+from everview.engines.sqlite.circuit import Changed, Circuit, united
 from everview.engines.sqlite.compiler import Compiler
 from everview.engines.sqlite.names import quoted
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.public import public_sql
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.engines.sqlite.select import Select
 from everview.language.plan import Plan
 from everview.language.program import Program
 from everview.planner.rewrite import rewrite
+
+OnChange = Callable[[sqlite3.Connection, Changed], None]
 
 
 @dataclass(slots=True)
@@ -23,7 +26,6 @@ class Engine:
     """A compiled program: the tables it needs, how writes go in, and how contents are read."""
 
     program: Program
-    watched: frozenset[str] = frozenset()
     circuit: Circuit = field(default_factory=Circuit)
     relations: dict[str, StoredRelation] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -37,8 +39,6 @@ class Engine:
         for name, view in self.program.views.items():
             self.plans[name] = rewrite(view.plan)
             self.nodes[name] = compiler.kept(self.plans[name])
-        for name in self.watched:
-            self.nodes[name].delta()
 
     def ddl(self) -> list[str]:
         """Return what creates all tables, indexes, and the views under which others read them."""
@@ -61,11 +61,15 @@ class Engine:
             f"SELECT {names}, w - 1 FROM copy WHERE w > 1) SELECT {names} FROM copy"
         )
 
-    def contents(self, name: str) -> list[Any]:
+    def contents(self, name: str) -> list[Select]:
         """Return the selects that read a relation or view."""
         reader = self.nodes[name].contents
         assert reader is not None
         return reader()
+
+    def rows_sql(self, name: str) -> str:
+        """Return the SELECT of a relation's or view's rows, as c0, c1, … and w."""
+        return united(self.contents(name), self.program.schema(name))
 
     def prepare(self, connection: sqlite3.Connection) -> None:
         """Create the temporary tables that a writing connection needs."""
@@ -83,22 +87,44 @@ class Engine:
                 filled.add(first.fills)
         self._clear(connection, self.circuit.run(connection, filled))
 
-    def insert(self, connection: sqlite3.Connection, name: str, rows: Sequence[Any], version: int) -> int:
-        """Insert stored rows into a relation and bring all views up to date; return how many appeared."""
+    def insert(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        rows: Sequence[Any],
+        version: int,
+        on_change: OnChange | None = None,
+    ) -> int:
+        """Insert stored rows into a relation and bring all views up to date; return how many appeared.
+
+        `on_change` is told which deltas have rows, while they have them.
+        """
         relation = self.relations[name]
         count = relation.insert(connection, rows, version)
-        self._propagate(connection, relation)
+        self._propagate(connection, relation, on_change)
         return count
 
-    def delete(self, connection: sqlite3.Connection, name: str, rows: Sequence[Any], version: int) -> int:
+    def delete(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        rows: Sequence[Any],
+        version: int,
+        on_change: OnChange | None = None,
+    ) -> int:
         """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
         relation = self.relations[name]
         count = relation.delete(connection, rows, version)
-        self._propagate(connection, relation)
+        self._propagate(connection, relation, on_change)
         return count
 
-    def _propagate(self, connection: sqlite3.Connection, relation: StoredRelation) -> None:
-        self._clear(connection, self.circuit.run(connection, [relation.delta]))
+    def _propagate(
+        self, connection: sqlite3.Connection, relation: StoredRelation, on_change: OnChange | None
+    ) -> None:
+        filled = self.circuit.run(connection, [relation.delta])
+        if on_change is not None:
+            on_change(connection, frozenset(filled))
+        self._clear(connection, filled)
 
     def _clear(self, connection: sqlite3.Connection, filled: Iterable[str]) -> None:
         for table in filled:

@@ -68,7 +68,14 @@ class _Groups:
         self._branches = self._source.delta()
         if again:
             self._compute_again()  # asks for the indexes
-        self._circuit.step(f"group g{number}", self._branches, self._statements)
+        self._circuit.step(
+            f"group by {len(plan.keys)} keys",
+            f"the touched groups, {'some aggregates again from their rows' if again else 'by change'}",
+            self._branches,
+            self._statements,
+            makes=self._change,
+            table=self._table.name,
+        )
         if not plan.keys:
             self._begin()
 

@@ -112,16 +112,21 @@ def compile_join(compiler: Compiler, join: Join) -> Node:
         case JoinKind.SEMI | JoinKind.ANTI:
             return _Partners(compiler, join).node()
         case JoinKind.LEFT | JoinKind.RIGHT | JoinKind.FULL:
-            parts: list[Plan] = [replace(join, kind=JoinKind.INNER)]
-            if join.kind in (JoinKind.LEFT, JoinKind.FULL):
-                parts.append(_lonely(join.left, join.right, join.condition, before=False))
-            if join.kind in (JoinKind.RIGHT, JoinKind.FULL):
-                turned = _turned(join.condition, len(join.left.schema), len(join.right.schema))
-                parts.append(_lonely(join.right, join.left, turned, before=True))
             sets = all(compiler.node(side).is_set for side in join.inputs)
-            return replace(compiler.node(UnionAll(tuple(parts))), schema=join.schema, is_set=sets)
+            return replace(compiler.node(without_partner(join)), schema=join.schema, is_set=sets)
         case _:
             assert_never(join.kind)
+
+
+def without_partner(join: Join) -> Plan:
+    """An outer join as the pairs, and the rows of either side that are in none."""
+    parts: list[Plan] = [replace(join, kind=JoinKind.INNER)]
+    if join.kind in (JoinKind.LEFT, JoinKind.FULL):
+        parts.append(_lonely(join.left, join.right, join.condition, before=False))
+    if join.kind in (JoinKind.RIGHT, JoinKind.FULL):
+        turned = _turned(join.condition, len(join.left.schema), len(join.right.schema))
+        parts.append(_lonely(join.right, join.left, turned, before=True))
+    return UnionAll(tuple(parts))
 
 
 def _lonely(rows: Plan, others: Plan, condition: Expression, *, before: bool) -> Plan:
@@ -160,7 +165,14 @@ class _Partners:
         self._left_delta = self._sides.left.delta()
         self._right_delta = self._sides.right.delta()
         self._statements(frozenset({self._right_change}).union(*(b.needs for b in self._branches())))
-        self._circuit.step(f"partners {name}", self._branches(), self._statements)
+        touched = "the left rows that a changed key leads to" if self._sides.keys else "every left row"
+        self._circuit.step(
+            f"{join.kind.value} join",
+            f"by change: changed left rows, and {touched}",
+            self._branches(),
+            self._statements,
+            makes=self._change,
+        )
 
     def _branches(self) -> list[Select]:
         return self._left_delta + self._right_delta

@@ -32,16 +32,32 @@ def compile_top_k(compiler: Compiler, plan: TopK) -> Node:
     if len(selects) == 1:
         _request_order(circuit, selects[0], sort)
     chosen = _first_rows(selects, sort, enough, plan.schema)
-    names = ", ".join(columns(len(plan.schema)))
-    # A row that occurs several times takes several places: `reach` is the place of its last copy.
-    order = ", ".join(sort_key_sql(key, columns(len(plan.schema))) for key in sort)
-    low, high = offset or 0, enough
+    names = columns(len(plan.schema))
+    order = ", ".join(sort_key_sql(key, names) for key in sort)
+    rows = in_places(chosen, names, order, limit, offset)
+    return _replaced(
+        compiler,
+        f"k{compiler.number()}",
+        plan.schema,
+        source,
+        rows,
+        is_set=source.is_set,
+        title="top rows",
+        how="chosen again, along an index in their order",
+    )
+
+
+def in_places(rows: str, names: Sequence[str], order: str, limit: int | None, offset: int | None) -> str:
+    """Return the rows that take the places after `offset`, at most `limit`, in the given order.
+
+    A row that occurs several times takes several places: `reach` is the place of its last copy.
+    """
+    listed, low = ", ".join(names), offset or 0
     reach = f"sum(w) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)" if order else "sum(w) OVER ()"
-    top = f"min(reach, {high})" if high is not None else "reach"
-    places = f"SELECT {names}, w, {reach} AS reach FROM ({chosen})"
+    top = "reach" if limit is None else f"min(reach, {low + limit})"
     kept = f"{top} - max(reach - w, {low})"
-    rows = f"SELECT {names}, {kept} AS w FROM ({places}) WHERE {kept} > 0"
-    return _replaced(compiler, f"k{compiler.number()}", plan.schema, source, rows, is_set=source.is_set)
+    places = f"SELECT {listed}, w, {reach} AS reach FROM ({rows})"
+    return f"SELECT {listed}, {kept} AS w FROM ({places}) WHERE {kept} > 0"
 
 
 def _count(bound: Expression | None) -> int | None:
@@ -99,10 +115,11 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
             narrow.sql(on_index=circuit.request_index)
         shown = [f"{sql} AS {name}" for sql, name in zip(narrow.columns[:width], names, strict=False)]
         rows.append(narrow.sql(columns=[*shown, f"{narrow.weight} AS w"]))
-    copies = _copies(" UNION ALL ".join(rows), names) if not source.is_set else " UNION ALL ".join(rows)
-    calls = [_window_sql(call, names) for call in plan.calls]
+    given = " UNION ALL ".join(rows)
+    given = given if source.is_set else copies(given, names)
+    calls = [window_sql(call, names) for call in plan.calls]
     shown_calls = [f"{sql} AS c{width + index}" for index, sql in enumerate(calls)]
-    computed = f"SELECT {', '.join([*names, *shown_calls])}, 1 AS w FROM ({copies})"
+    computed = f"SELECT {', '.join([*names, *shown_calls])}, 1 AS w FROM ({given})"
     every = ", ".join(columns(len(plan.schema)))
     computed = f"SELECT {every}, sum(w) AS w FROM ({computed}) GROUP BY {every}"
     return _replaced(
@@ -112,11 +129,15 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
         source,
         computed,
         is_set=source.is_set,
+        title="window functions",
+        how="the touched partitions again"
+        if touched is not None
+        else "all rows again: there is no common partition",
         partition=(touched, keys) if touched is not None else None,
     )
 
 
-def _copies(rows: str, names: Sequence[str]) -> str:
+def copies(rows: str, names: Sequence[str]) -> str:
     """Each row as often as it occurs: the functions number copies apart."""
     listed = ", ".join(names)
     return (
@@ -125,7 +146,8 @@ def _copies(rows: str, names: Sequence[str]) -> str:
     )
 
 
-def _window_sql(call: WindowCall, names: Sequence[str]) -> str:
+def window_sql(call: WindowCall, names: Sequence[str]) -> str:
+    """Return a window call over rows of these columns."""
     arguments = [compile_expression(argument, names) for argument in call.arguments]
     # Peers are rows equal by `order` alone, so ties may only enter where they cannot make a difference.
     by_peers = call.function in ("rank", "dense_rank") or (
@@ -177,6 +199,8 @@ def _replaced(
     rows: str,
     *,
     is_set: bool,
+    title: str,
+    how: str,
     partition: tuple[str, Sequence[Expression]] | None = None,
 ) -> Node:
     """Keep `rows` in a table: after a change of the source the new ones replace the old ones.
@@ -227,7 +251,7 @@ def _replaced(
         made.append(Statement(table.sweep()))
         return made
 
-    circuit.step(f"replace {name}", branches, statements)
+    circuit.step(title, how, branches, statements, makes=change, table=name)
 
     def delta() -> list[Select]:
         return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]

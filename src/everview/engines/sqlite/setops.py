@@ -62,7 +62,11 @@ def compile_set_operation(compiler: Compiler, plan: Intersect | Except) -> Node:
         return [Statement(collect, touched), Statement(compare, change)]
 
     circuit.step(
-        f"{type(plan).__name__.lower()} {name}", [b for branches in deltas for b in branches], statements
+        type(plan).__name__.lower(),
+        "by change: the multiplicities of changed rows, before and after",
+        [branch for branches in deltas for branch in branches],
+        statements,
+        makes=change,
     )
 
     def delta() -> list[Select]:

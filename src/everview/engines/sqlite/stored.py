@@ -22,7 +22,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
             return [*_upsert(table, rows)]
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
-    circuit.step(f"store {name}", branches, statements)
+    circuit.step("store", "by change", branches, statements, makes=change, table=name)
     names = columns(len(source.schema))
 
     def delta() -> list[Select]:
@@ -61,7 +61,8 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
             *_upsert(table, f"SELECT * FROM {touched}"),
         ]
 
-    circuit.step(f"distinct {name}", branches, statements)
+    how = "by change: counts of changed rows"
+    circuit.step("distinct", how, branches, statements, makes=change, table=name)
 
     def delta() -> list[Select]:
         circuit.demand(change)

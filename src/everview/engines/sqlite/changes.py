@@ -1,0 +1,58 @@
+"""Changes: what a transaction does to the relations and views that somebody watches."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.engines.sqlite.circuit import Changed, consolidated, live
+from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.select import Select
+from everview.engines.sqlite.storage import load_rows
+
+Change = tuple[tuple[Any, ...], int]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Sums up the deltas of a transaction's statements, view by view."""
+
+    engine: Engine
+    _branches: dict[str, list[Select]] = field(default_factory=dict)
+    _net: dict[str, Counter[tuple[Any, ...]]] = field(default_factory=dict)
+
+    def follow(self, name: str) -> None:
+        """Take notice of a relation or view from now on."""
+        if name not in self._branches:
+            self._branches[name] = self.engine.nodes[name].delta()
+
+    def unfollow(self, name: str) -> None:
+        """Take no more notice of it."""
+        self._branches.pop(name, None)
+
+    def collect(self, connection: sqlite3.Connection, changed: Changed) -> None:
+        """Add what one statement changed, while its deltas are there."""
+        for name, branches in self._branches.items():
+            rows = live(branches, changed)
+            if not rows:
+                continue
+            net = self._net.setdefault(name, Counter())
+            for *row, weight in connection.execute(consolidated(rows, self.engine.program.schema(name))):
+                net[tuple(row)] += weight
+
+    def take(self) -> dict[str, list[Change]]:
+        """Return the net changes of the transaction, and begin anew."""
+        taken = {}
+        for name, net in self._net.items():
+            types = [column.type for column in self.engine.program.schema(name)]
+            changes = [(row, weight) for row, weight in net.items() if weight]
+            rows = load_rows(types, [row for row, _ in changes])
+            taken[name] = [(tuple(row), weight) for row, (_, weight) in zip(rows, changes, strict=True)]
+        self.forget()
+        return taken
+
+    def forget(self) -> None:
+        """Drop what was collected."""
+        self._net.clear()

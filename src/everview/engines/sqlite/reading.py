@@ -1,0 +1,89 @@
+"""Reading: queries, whole tables, and what there is to know about a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from everview.engines.sqlite.batch import Batch
+from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.scalars import bind_parameters
+from everview.engines.sqlite.storage import load_rows
+from everview.engines.sqlite.store import Store
+from everview.language.expressions import Parameter
+from everview.language.plan import Plan
+from everview.planner.rewrite import rewrite
+
+Row = tuple[Any, ...]
+
+
+class Reading:
+    """Runs plans over the stored relations and views; `inside` a transaction it sees that one's writes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._rewritten: dict[Plan, Plan] = {}
+
+    def rows_of(
+        self,
+        plan: Plan,
+        parameters: Mapping[Parameter, Any] | None = None,
+        *,
+        inside: bool,
+        strict: bool = True,
+    ) -> list[Row]:
+        """Return the rows of a plan, duplicates repeated; a failing expression raises unless not strict."""
+        if plan not in self._rewritten:
+            self._rewritten[plan] = rewrite(plan)
+        sql = self.batch(parameters, strict=strict).sql(self._rewritten[plan])
+        return self.fetch(sql, plan, parameters, inside=inside)
+
+    def batch(self, parameters: Mapping[Parameter, Any] | None = None, *, strict: bool = True) -> Batch:
+        """Return a compiler of plans over the stored tables."""
+        return Batch(self.store.engine.rows_sql, strict, parameters)
+
+    def fetch(
+        self, sql: str, plan: Plan, parameters: Mapping[Parameter, Any] | None = None, *, inside: bool
+    ) -> list[Row]:
+        """Run a SELECT of a plan's columns and weight; return Python rows, duplicates repeated."""
+        bound = bind_parameters(parameters or {})
+        with self.store.reading(inside=inside) as handle, handle.failures.surfaced():
+            found = handle.connection.execute(sql, bound).fetchall()
+        repeated = [row[:-1] for row in found for _ in range(row[-1])]
+        return [tuple(row) for row in load_rows([column.type for column in plan.schema], repeated)]
+
+    def sorted_rows(self, name: str, *, inside: bool) -> list[Row]:
+        """Return all rows of a relation or view, column by column, NULLs last, NaN greatest."""
+        schema = self.store.program.schema(name)
+        order = ", ".join(f"{column} NULLS LAST" for column in columns(len(schema)))
+        sql = f"SELECT * FROM ({self.store.engine.rows_sql(name)}) ORDER BY {order}"
+        with self.store.reading(inside=inside) as handle:
+            found = handle.connection.execute(sql).fetchall()
+        repeated = [row[:-1] for row in found for _ in range(row[-1])]
+        return [tuple(row) for row in load_rows([column.type for column in schema], repeated)]
+
+    def count(self, name: str, *, inside: bool) -> int:
+        """Return how many rows a relation or view has."""
+        sql = f"SELECT coalesce(sum(w), 0) FROM ({self.store.engine.rows_sql(name)})"
+        with self.store.reading(inside=inside) as handle:
+            return int(handle.connection.execute(sql).fetchone()[0])
+
+    def status(self, *, inside: bool) -> dict[str, Any]:
+        """Return the site's name, incarnation, commits, sizes and failed expressions."""
+        with self.store.reading(inside=inside) as handle:
+            digest, site, incarnation, version, failures = handle.connection.execute(
+                "SELECT program_hash, site, incarnation, version, failures FROM ev_store"
+            ).fetchone()
+        path = Path(self.store.path)
+        return {
+            "path": self.store.path,
+            "name": self.store.name or site,
+            "incarnation": incarnation,
+            "commits": version,
+            "program": digest,
+            "failed_expressions": failures,
+            "bytes": path.stat().st_size if not self.store.in_memory else 0,
+            "relations": {name: self.count(name, inside=inside) for name in self.store.program.relations},
+            "views": {name: self.count(name, inside=inside) for name in self.store.program.views},
+        }
