@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from everview.engines.sqlite.names import Names, columns
+from everview.engines.sqlite.names import Names, columns, internal
 from everview.engines.sqlite.select import Select, Source
 from everview.engines.sqlite.statetable import StateTable
 from everview.language.plan import Schema
@@ -70,6 +70,7 @@ class Circuit:
 
     def scratch(self, name: str, width: int, extras: Iterable[str] = ("w",)) -> str:
         """Declare a temporary table of rows and further columns; return its name."""
+        name = internal(name)
         table = f"temp.{name}"
         self.temporary[table] = f"CREATE TEMP TABLE {name} ({', '.join([*columns(width), *extras])})"
         return table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everview.engines.sqlite.accumulators import Accumulator, accumulator
 from everview.engines.sqlite.circuit import Changed, Statement, live
-from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.scalars import compile_expression
 from everview.engines.sqlite.select import Condition, Select, Source, equality, from_table
@@ -60,7 +60,7 @@ class _Groups:
             self._source, self._keys = compiler.keyed(plan.input, plan.keys)
         else:
             self._source = compiler.node(plan.input)
-        self._table = StateTable(f"g{number}", plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n")
+        self._table = StateTable(internal(f"g{number}"), plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n")
         self._circuit.declare(self._table)
         sums = [name for kept in self._kept if kept.sums for name in kept.names]
         self._touched = self._circuit.scratch(f"t_g{number}", len(plan.keys), ("n", *sums))

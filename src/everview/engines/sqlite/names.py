@@ -27,6 +27,11 @@ def columns(width: int) -> tuple[str, ...]:
     return tuple(column(index) for index in range(width))
 
 
+def internal(name: str) -> str:
+    """Return the name of a table of ours; programs may not declare names that begin so."""
+    return f"everview_{name}"
+
+
 def quoted(name: str) -> str:
     """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

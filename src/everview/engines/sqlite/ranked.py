@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everview.engines.sqlite.circuit import Changed, Circuit, Statement, live, named, united
-from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
 from everview.engines.sqlite.select import Select, equality, from_table
@@ -208,7 +208,7 @@ def _replaced(
     With a partition only rows of the touched partitions are replaced; their keys are collected first.
     """
     circuit = compiler.circuit
-    table = StateTable(name, schema)
+    table = StateTable(internal(name), schema)
     circuit.declare(table)
     change = circuit.scratch(f"d_{name}", len(schema))
     fresh = circuit.scratch(f"f_{name}", len(schema))
@@ -217,7 +217,7 @@ def _replaced(
     listed = ", ".join(names)
 
     def stale() -> Select:
-        stored = from_table(circuit.names, name, names, weight="w")
+        stored = from_table(circuit.names, table.name, names, weight="w")
         if partition is None:
             return stored
         touched, keys = partition
@@ -251,12 +251,12 @@ def _replaced(
         made.append(Statement(table.sweep()))
         return made
 
-    circuit.step(title, how, branches, statements, makes=change, table=name)
+    circuit.step(title, how, branches, statements, makes=change, table=table.name)
 
     def delta() -> list[Select]:
         return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
 
     def contents() -> list[Select]:
-        return [from_table(circuit.names, name, names, weight="1" if is_set else "w")]
+        return [from_table(circuit.names, table.name, names, weight="1" if is_set else "w")]
 
     return Node(schema, delta, contents, is_set=is_set)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.engines.sqlite.circuit import Circuit
-from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.select import Select, from_table
 from everview.engines.sqlite.statetable import StateTable, same_row
@@ -211,7 +211,7 @@ def stored_relation(circuit: Circuit, relation: Relation, number: int) -> Stored
     value = {Semantics.SET: "cl", Semantics.KEYED: "alive"}.get(relation.semantics, "w")
     extras = (f"{value} INTEGER NOT NULL", "version INTEGER NOT NULL")
     unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
-    table = StateTable(name, relation.schema, extras, zero="", unique=unique)
+    table = StateTable(internal(name), relation.schema, extras, zero="", unique=unique)
     circuit.ddl.extend(table.ddl())
     return StoredRelation(relation, table, delta, scratch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live
-from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.select import Select, from_table
 from everview.engines.sqlite.statetable import StateTable, same_row
@@ -11,7 +11,7 @@ from everview.engines.sqlite.statetable import StateTable, same_row
 
 def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
     """Keep the rows of `source`, with their multiplicities, in the table `name`."""
-    table = StateTable(name, source.schema)
+    table = StateTable(internal(name), source.schema)
     circuit.declare(table)
     change = circuit.scratch(f"d_{name}", len(source.schema))
     branches = source.delta()
@@ -22,7 +22,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
             return [*_upsert(table, rows)]
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
-    circuit.step("store", "by change", branches, statements, makes=change, table=name)
+    circuit.step("store", "by change", branches, statements, makes=change, table=table.name)
     names = columns(len(source.schema))
 
     def delta() -> list[Select]:
@@ -30,14 +30,14 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
         return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
 
     def contents() -> list[Select]:
-        return [from_table(circuit.names, name, names, weight="1" if source.is_set else "w")]
+        return [from_table(circuit.names, table.name, names, weight="1" if source.is_set else "w")]
 
     return Node(source.schema, delta, contents, is_set=source.is_set)
 
 
 def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     """Keep each row of `source` with its count; the row is there while the count is above 0."""
-    table = StateTable(name, source.schema)
+    table = StateTable(internal(name), source.schema)
     circuit.declare(table)
     width = len(source.schema)
     touched = circuit.scratch(f"x_{name}", width)
@@ -52,7 +52,7 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
         x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
         turns = (
             f"INSERT INTO {change} SELECT {', '.join(x)}, CASE WHEN n.w IS NULL THEN 1 ELSE -1 END "
-            f"FROM {touched} AS x LEFT JOIN {name} AS n ON {same_row(source.schema, n, x)} "
+            f"FROM {touched} AS x LEFT JOIN {table.name} AS n ON {same_row(source.schema, n, x)} "
             "WHERE n.w IS NULL OR n.w + x.w = 0"
         )
         return [
@@ -62,13 +62,13 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
         ]
 
     how = "by change: counts of changed rows"
-    circuit.step("distinct", how, branches, statements, makes=change, table=name)
+    circuit.step("distinct", how, branches, statements, makes=change, table=table.name)
 
     def delta() -> list[Select]:
         circuit.demand(change)
         return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
 
-    return Node(source.schema, delta, lambda: [from_table(circuit.names, name, names)], is_set=True)
+    return Node(source.schema, delta, lambda: [from_table(circuit.names, table.name, names)], is_set=True)
 
 
 def _upsert(table: StateTable, rows: str) -> list[Statement]:
