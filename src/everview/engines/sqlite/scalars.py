@@ -36,7 +36,7 @@ from everview.language.expressions import (
     can_fail,
 )
 
-__all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql"]
+__all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql", "sortable"]
 
 
 def compile_expression(expression: Expression, columns: Sequence[str], *, strict: bool = False) -> str:
@@ -47,11 +47,17 @@ def compile_expression(expression: Expression, columns: Sequence[str], *, strict
     return _Compiler(columns, Writer(strict=strict)).operand(expression).sql
 
 
+def sortable(sql: str) -> str:
+    """The text as a term of ORDER BY, where a bare number would mean a position; constants sort nothing."""
+    return "NULL" if sql.strip("()-").isdigit() else sql
+
+
 def sort_key_sql(key: SortKey, columns: Sequence[str], *, strict: bool = False) -> str:
     """A term of ORDER BY: direction and place of NULLs written out, NaN greatest by its stored form."""
     direction = "DESC" if key.descending else "ASC"
     nulls = "FIRST" if key.nulls_first else "LAST"
-    return f"{compile_expression(key.expression, columns, strict=strict)} {direction} NULLS {nulls}"
+    term = sortable(compile_expression(key.expression, columns, strict=strict))
+    return f"{term} {direction} NULLS {nulls}"
 
 
 def parameter_name(parameter: Parameter) -> str:

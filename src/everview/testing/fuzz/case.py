@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from everview.errors import DataError
 from everview.language.casts import cast_value, to_text
@@ -28,11 +29,20 @@ from everview.language.program import Program
 from everview.language.types import UNKNOWN, Type
 from everview.testing.fuzz.histories import Statement, Write, generate_history
 from everview.testing.fuzz.model import Row
-from everview.testing.fuzz.programs import generate_program
+from everview.testing.fuzz.programs import Generated, generate_program
 
 __all__ = ["Case", "generate_case", "parse_case", "write_case"]
 
 _MARK = "-- history"
+
+
+HISTORIES = 2
+"""How many seeds in a row share a program, each with a history of its own: compiling takes longest."""
+
+
+@lru_cache(maxsize=2)
+def _program(seed: int) -> Generated:
+    return generate_program(random.Random(f"program {seed}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +57,10 @@ class Case:
 
 def generate_case(seed: int, *, statements: int = 10) -> Case:
     """The case of a seed, the same in every process."""
-    rng = random.Random(seed)
-    made = generate_program(rng)
-    history = generate_history(rng, made.program, made.domain, statements=statements)
+    made = _program(seed // HISTORIES)
+    history = generate_history(
+        random.Random(f"history {seed}"), made.program, made.domain, statements=statements
+    )
     return Case(made.program, history, made.constructs, made.refusals)
 
 

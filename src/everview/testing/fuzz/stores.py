@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from everview.engines.sqlite import exact, functions
@@ -34,12 +35,18 @@ class Store(Protocol):
         """Let go of everything."""
 
 
+@lru_cache(maxsize=2)
+def _compiled(program: Program) -> Engine:
+    """The engine of a program; several histories in turn run on one."""
+    return Engine(program)
+
+
 class EngineStore:
     """The circuits of a program on a SQLite database in memory, without a site around them."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._engine = Engine(program)
+        self._engine = _compiled(program)
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
         self._version = 0
         self._faults: list[str] = []
