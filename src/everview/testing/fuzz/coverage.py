@@ -6,8 +6,9 @@ A construct is `checked` with every view that holds it, `filled` if that view ha
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from everview.language.aggregates import AGGREGATES, RANKINGS, SHIFTS
 from everview.language.functions import FUNCTIONS
@@ -120,6 +121,7 @@ class Coverage:
         """Count a case that was checked."""
         self.pairs += 1
         self.statements += len(case.history)
+        self.refusals += case.refusals
         for view, constructs in case.constructs.items():
             found = [*constructs, *(["expression that failed"] if view in result.failed else [])]
             self.checked.update(found)
@@ -138,15 +140,28 @@ class Coverage:
             self.refusals + other.refusals,
         )
 
-    def table(self) -> str:
-        """A line per construct: in how many checked views, with rows, changing."""
+    def summary(self) -> str:
+        """How much was checked."""
+        refused = sum(self.refusals.values())
+        return f"{self.pairs} pairs, {self.statements} statements, {refused} texts refused"
+
+    def table(self, *, columns: int = 1) -> str:
+        """Per construct: in how many checked views, in how many with rows, in how many that changed."""
         width = max(map(len, CONSTRUCTS))
-        lines = [
-            f"{self.pairs} pairs, {self.statements} statements, {sum(self.refusals.values())} texts refused",
-            f"{'construct':{width}} checked  filled changed",
-        ]
-        lines += [
-            f"{name:{width}} {self.checked[name]:7} {self.filled[name]:7} {self.changed[name]:7}"
+        cells = [f"{'construct':{width}} views filled changed"]
+        cells += [
+            f"{name:{width}} {self.checked[name]:5} {self.filled[name]:6} {self.changed[name]:7}"
             for name in CONSTRUCTS
         ]
-        return "\n".join(lines)
+        height = -(-len(cells) // columns)
+        return "\n".join("   ".join(cells[row::height]) for row in range(height))
+
+    def to_json(self) -> str:
+        """The counts as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Coverage:
+        """The counts that a text holds."""
+        counts = json.loads(text)
+        return cls(**{k: Counter(v) if isinstance(v, dict) else v for k, v in counts.items()})

@@ -84,7 +84,9 @@ class Grammar:
         return f"{prefix}{self._names}"
 
     def kind(self) -> Kind:
-        """A kind of column, numbers and texts most often."""
+        """A kind of column: mostly one that some table has, so that views say something about rows."""
+        if self.chance(0.6):
+            return self.pick([kind for columns in self.tables.values() for _, kind in columns])
         return self.pick((*KINDS, Kind.BIGINT, Kind.BIGINT, Kind.BIGINT, Kind.TEXT))
 
     def literal(self, kind: Kind) -> str:

@@ -39,7 +39,7 @@ def _call(g: Grammar, local: Scope, *, window: bool) -> Column:
     kinds = [kind for kind in _OVER[name] if any(c.kind is kind for c in local)] or list(_OVER[name])
     kind = g.pick(kinds)
     word = "window " if window else ""
-    if name == "count" and g.chance(0.5):
+    if name == "count" and g.chance(0.4):
         g.note(f"{word}count(*)")
         sql = "count(*)"
     else:

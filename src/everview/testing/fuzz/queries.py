@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from everview.language.types import Kind
 from everview.testing.fuzz.expressions import condition, equality, expression
-from everview.testing.fuzz.grammar import Grammar, Scope, Scopes
+from everview.testing.fuzz.grammar import Column, Grammar, Scope, Scopes
 from everview.testing.fuzz.grouped import grouping, order_words, windows
 from everview.testing.fuzz.sources import source
 
@@ -52,9 +52,10 @@ def _with(g: Grammar, kinds: Sequence[Kind], depth: int) -> str:
 def _set_operation(g: Grammar, kinds: Sequence[Kind], scopes: Scopes, depth: int) -> str:
     word = g.pick(_SET_OPERATIONS)
     g.note(word)
-    left = _select(g, kinds, scopes, depth - 1, limited=False)
-    right = _select(g, kinds, scopes, depth - 1, limited=False)
-    text = f"{left} {word} {right}"
+    sides = _alike(g, kinds) if g.chance(0.45) else []
+    while len(sides) < 2:
+        sides.append(_select(g, kinds, scopes, depth - 1, limited=False))
+    text = f" {word} ".join(sides)
     if g.chance(0.15):
         third = g.pick(_SET_OPERATIONS)
         g.note(third)
@@ -62,6 +63,26 @@ def _set_operation(g: Grammar, kinds: Sequence[Kind], scopes: Scopes, depth: int
     if g.chance(0.08):
         text += _limit(g, len(kinds))
     return text
+
+
+def _alike(g: Grammar, kinds: Sequence[Kind]) -> list[str]:
+    """Two plain selections from tables that have columns of these kinds, so that rows of both often meet."""
+    fitting = [
+        name
+        for name, columns in g.tables.items()
+        if sum(any(kind is other for _, other in columns) for kind in kinds) * 2 > len(kinds)
+    ]
+    sides = []
+    for _ in range(2 if fitting else 0):
+        name, alias = g.pick(fitting), g.name("t")
+        local = tuple(Column(f"{alias}.{column}", kind) for column, kind in g.tables[name])
+        items = []
+        for kind in kinds:
+            own = [column.sql for column in local if column.kind is kind]
+            items.append(g.pick(own) if own else g.literal(kind))
+        where = f" WHERE {condition(g, (local,), 1)}" if g.chance(0.4) else ""
+        sides.append(f"SELECT {_listed(items)} FROM {name} AS {alias}{where}")
+    return sides
 
 
 def _limit(g: Grammar, width: int) -> str:
