@@ -41,7 +41,7 @@ def test_every_view_is_its_query(chunk, shared, record_property):
         assert len(case.history) >= 10
         try:
             coverage.add(case, check_case(case))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever is raised, the case is to be seen
             small = minimise(case)
             pytest.fail(f"seed {seed}: {error}\n\n{write_case(small, title=failure(small) or '')}")
     record_property("fuzz coverage", coverage.to_json())

@@ -109,18 +109,20 @@ class _History:
             if found is None:
                 raise DataError(f"no value, word or sign begins here: {text[place : place + 40]!r}")
             quoted, sign, word = found.groups()
-            self._tokens.append((quoted.replace("''", "'") if quoted is not None else sign or word, quoted is not None))
+            self._tokens.append(
+                (quoted.replace("''", "'") if quoted is not None else sign or word, quoted is not None)
+            )
             place = found.end()
         self._place = 0
 
     def _next(self, *wanted: str) -> str:
         if self._place >= len(self._tokens):
             raise DataError("the history ends in the middle of a statement")
-        token, quoted = self._tokens[self._place]
-        if wanted and (quoted or token not in wanted):
-            raise DataError(f"expected {' or '.join(wanted)}, not {token!r}")
+        word, quoted = self._tokens[self._place]
+        if wanted and (quoted or word not in wanted):
+            raise DataError(f"expected {' or '.join(wanted)}, not {word!r}")
         self._place += 1
-        return token
+        return word
 
     def statements(self) -> Iterator[Statement]:
         while self._place < len(self._tokens):
@@ -142,7 +144,7 @@ class _History:
 
     def _values(self, types: list[Type]) -> Iterator[object]:
         for index, target in enumerate(types):
-            token, quoted = self._tokens[self._place]
+            word, quoted = self._tokens[self._place]
             self._place += 1
-            yield None if token == "NULL" and not quoted else cast_value(token, UNKNOWN, target)
+            yield None if word == "NULL" and not quoted else cast_value(word, UNKNOWN, target)
             self._next("," if index + 1 < len(types) else ")")

@@ -164,4 +164,5 @@ class Coverage:
     def from_json(cls, text: str) -> Coverage:
         """The counts that a text holds."""
         counts = json.loads(text)
-        return cls(**{k: Counter(v) if isinstance(v, dict) else v for k, v in counts.items()})
+        tallies = [Counter(counts[name]) for name in ("checked", "filled", "changed", "refusals")]
+        return cls(counts["pairs"], counts["statements"], *tallies)

@@ -20,12 +20,10 @@ from everview.language.values import UnfitError, check_value
 
 __all__ = ["COMMON", "EDGES", "KINDS", "TYPES", "Domain", "literal", "type_name"]
 
-KINDS = tuple(kind for kind in Kind if kind is not Kind.UNKNOWN)
+KINDS: tuple[Kind, ...] = tuple(kind for kind in Kind if kind is not Kind.UNKNOWN)
 """The eight kinds of types, in one fixed order."""
 
-TYPES: dict[Kind, tuple[Type, ...]] = {
-    kind: (Type(kind),) for kind in KINDS if kind is not Kind.DECIMAL
-} | {
+TYPES: dict[Kind, tuple[Type, ...]] = {kind: (Type(kind),) for kind in KINDS if kind is not Kind.DECIMAL} | {
     Kind.DECIMAL: (
         Type(Kind.DECIMAL, 10, 2),
         Type(Kind.DECIMAL, 10, 2),
@@ -47,8 +45,8 @@ COMMON: dict[Kind, tuple[Any, ...]] = {
     Kind.BLOB: (b"", b"\0", b"a", b"\xff\0"),
     Kind.DATE: (dt.date(2024, 2, 29), dt.date(2024, 3, 1), dt.date(2023, 12, 31), dt.date(1970, 1, 1)),
     Kind.TIMESTAMP: tuple(
-        dt.datetime(*parts, tzinfo=dt.UTC)
-        for parts in ((2024, 2, 29), (2024, 3, 1, 12, 30, 15, 500_000), (1970, 1, 1), (2023, 12, 31, 23, 59))
+        dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+        for text in ("2024-02-29", "2024-03-01 12:30:15.500", "1970-01-01", "2023-12-31 23:59")
     ),
 }
 """Values that meet often."""
@@ -110,13 +108,13 @@ EDGES: dict[Kind, tuple[Any, ...]] = {
     Kind.BLOB: (b"\0" * 3, "日".encode(), bytes(range(0, 256, 17))),
     Kind.DATE: (dt.date.min, dt.date.max, dt.date(1900, 2, 28), dt.date(2000, 2, 29), dt.date(9999, 1, 1)),
     Kind.TIMESTAMP: tuple(
-        dt.datetime(*parts, tzinfo=dt.UTC)
-        for parts in (
-            (1, 1, 1),
-            (9999, 12, 31, 23, 59, 59, 999_999),
-            (1969, 12, 31, 23, 59, 59, 999_999),
-            (2024, 12, 30, 0, 0, 0, 1),
-            (1, 1, 3, 5),
+        dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+        for text in (
+            "0001-01-01",
+            "9999-12-31 23:59:59.999999",
+            "1969-12-31 23:59:59.999999",
+            "2024-12-30 00:00:00.000001",
+            "0001-01-03 05:00",
         )
     ),
 }
@@ -142,7 +140,9 @@ class Domain:
     @classmethod
     def draw(cls, rng: random.Random) -> Domain:
         """Choose for one case: a handful of values of each kind, some cases with more edges than others."""
-        few = {kind: tuple(rng.sample(COMMON[kind], min(len(COMMON[kind]), 4))) for kind in KINDS}
+        few: dict[Kind, tuple[Any, ...]] = {
+            kind: tuple(rng.sample(COMMON[kind], min(len(COMMON[kind]), 4))) for kind in KINDS
+        }
         return cls(few, rng.choice((0.0, 0.03, 0.03, 0.15)), rng.choice((0.05, 0.15, 0.3)))
 
     def value(self, rng: random.Random, target: Type, *, nullable: bool = True) -> Any:

@@ -123,17 +123,16 @@ def _call(g: Grammar, kind: Kind, scopes: Scopes, depth: int) -> str:
 def _case(g: Grammar, kind: Kind, scopes: Scopes, depth: int) -> str:
     otherwise = f" ELSE {_argument(g, kind, scopes, depth)}" if g.chance(0.7) else ""
     then = expression(g, kind, scopes, depth)
-    if g.chance(0.3):
-        g.note("CASE x WHEN")
-        subject = g.kind()
-        head = f"CASE {expression(g, subject, scopes, depth)} WHEN {expression(g, subject, scopes, 0)}"
-    else:
+    if g.chance(0.7):
         g.note("CASE WHEN")
-        head = f"CASE WHEN {condition(g, scopes, depth)}"
+        return f"CASE WHEN {condition(g, scopes, depth)} THEN {then}{otherwise} END"
+    g.note("CASE x WHEN")
+    subject = g.kind()
     second = ""
-    if g.chance(0.3) and not head.startswith("CASE WHEN"):
+    if g.chance(0.3):
         second = f" WHEN {expression(g, subject, scopes, 0)} THEN {expression(g, kind, scopes, 0)}"
-    return f"{head} THEN {then}{second}{otherwise} END"
+    first = f"WHEN {expression(g, subject, scopes, 0)} THEN {then}"
+    return f"CASE {expression(g, subject, scopes, depth)} {first}{second}{otherwise} END"
 
 
 def _cast(g: Grammar, kind: Kind, scopes: Scopes, depth: int, source: Kind) -> str:
@@ -294,7 +293,9 @@ def _one_row(g: Grammar, kind: Kind, scopes: Scopes) -> str:
         g.note("ORDER BY LIMIT in a subquery")
         return f"SELECT {name}.c0 FROM ({inner}) AS {name} ORDER BY 1 LIMIT 1"
     if kind is Kind.BIGINT and g.chance(0.5):
-        return f"SELECT {g.pick(('count(*)', f'count({name}.c0)', f'sum({name}.c0)'))} FROM ({inner}) AS {name}"
+        return (
+            f"SELECT {g.pick(('count(*)', f'count({name}.c0)', f'sum({name}.c0)'))} FROM ({inner}) AS {name}"
+        )
     if kind is Kind.BOOLEAN:
         return f"SELECT {g.pick(('bool_and', 'bool_or'))}({name}.c0) FROM ({inner}) AS {name}"
     return f"SELECT {g.pick(('min', 'max'))}({name}.c0) FROM ({inner}) AS {name}"

@@ -54,7 +54,7 @@ def _call(g: Grammar, local: Scope, *, window: bool) -> Column:
 
 
 def grouping(g: Grammar, local: Scope, kinds: list[Kind]) -> tuple[str, Scope]:
-    """The GROUP BY clause, and what the select list may name: keys and aggregates, of the wanted kinds too."""
+    """The GROUP BY clause, and what the select list may name: keys, and aggregates of the wanted kinds."""
     g.subqueries, saved = 0, g.subqueries
     keys: list[Column] = []
     if g.chance(0.75):

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from sqlglot import exp, parse_one
@@ -106,9 +107,7 @@ class _Search:
     def _statements(self, case: Case) -> Case:
         return replace(
             case,
-            history=tuple(
-                self._without(case.history, lambda kept: replace(case, history=tuple(kept)))
-            ),
+            history=tuple(self._without(case.history, lambda kept: replace(case, history=tuple(kept)))),
         )
 
     def _rows(self, case: Case) -> Case:
@@ -143,9 +142,8 @@ class _Search:
 
     def _queries(self, case: Case) -> Case:
         declarations = _declarations(case.program.text)
-        for index, declaration in enumerate(declarations):
-            if "MATERIALIZED VIEW" not in declaration:
-                continue
+        views = [index for index, text in enumerate(declarations) if "MATERIALIZED VIEW" in text]
+        for index in views:
             again = True
             while again and time.monotonic() < self.until:
                 again = False
@@ -158,7 +156,7 @@ class _Search:
 
 
 def _declarations(text: str) -> list[str]:
-    """One a line, as the generator writes them; a text of another layout is taken apart by its grammar."""
+    """The declarations of a text, laid out alike."""
     return [
         statement.sql(dialect=Dialect)
         for statement in (parse_one(part, dialect=Dialect) for part in _split(text))
@@ -178,7 +176,9 @@ def _with_text(case: Case, declarations: Sequence[str]) -> Case | None:
     except ProgramError:
         return None
     history = tuple(
-        kept for statement in case.history if (kept := tuple(w for w in statement if w.relation in program.relations))
+        kept
+        for statement in case.history
+        if (kept := tuple(w for w in statement if w.relation in program.relations))
     )
     return Case(program, history)
 
@@ -188,7 +188,11 @@ def _without_column(case: Case, name: str, column: str) -> Case | None:
     declarations = []
     for declaration in _declarations(case.program.text):
         tree = parse_one(declaration, dialect=Dialect)
-        if isinstance(tree.this, exp.Schema) and tree.this.this.name == name and tree.kind == "TABLE":
+        if (
+            isinstance(tree.this, exp.Schema)
+            and tree.this.this.name == name
+            and tree.args.get("kind") == "TABLE"
+        ):
             for part in list(tree.this.expressions):
                 if isinstance(part, exp.ColumnDef) and part.name == column:
                     part.pop()
@@ -231,23 +235,20 @@ def _smaller(declaration: str) -> Iterator[str]:
 
 def _edits(node: exp.Expr) -> Iterator[Callable[[], object]]:
     if isinstance(node, exp.Select):
-        for key in _OPTIONAL:
-            if node.args.get(key):
-                yield lambda key=key: node.set(key, None)
-        for join in node.args.get("joins") or ():
-            yield join.pop
+        yield from (partial(node.set, key, None) for key in _OPTIONAL if node.args.get(key))
+        yield from (join.pop for join in node.args.get("joins") or ())
         if len(node.expressions) > 1:
-            for item in node.expressions:
-                yield item.pop
-    if node.parent is None or isinstance(node, (exp.Create, exp.Schema, exp.Identifier, exp.DataType)):
-        return
-    if isinstance(node, exp.Alias):
+            yield from (item.pop for item in node.expressions)
+    fixed = (exp.Create, exp.Schema, exp.Identifier, exp.DataType, exp.Alias)
+    if node.parent is None or isinstance(node, fixed):
         return
     if isinstance(node, (exp.Query, exp.Condition, exp.Func, exp.Subquery, exp.Paren)):
         same = exp.Query if isinstance(node, exp.Query) else exp.Condition
         for child in list(node.iter_expressions()):
-            if isinstance(child, same) and not isinstance(child, (exp.DataType, exp.Identifier)):
-                yield lambda child=child: node.replace(child)
+            if isinstance(child, same) and not isinstance(child, fixed):
+                yield partial(node.replace, child)
         if isinstance(node, exp.Condition) and not isinstance(node, (exp.Literal, exp.Column, exp.Query)):
-            for text in ("1", "'a'", "TRUE"):
-                yield lambda text=text: node.replace(parse_one(text, dialect=Dialect))
+            yield from (partial(node.replace, parse_one(text, dialect=Dialect)) for text in _CONSTANTS)
+
+
+_CONSTANTS = ("1", "'a'", "TRUE")

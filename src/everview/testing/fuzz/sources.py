@@ -58,7 +58,9 @@ def _values(g: Grammar) -> tuple[str, Scope]:
 _KINDS = {"JOIN": 4.0, "LEFT JOIN": 1.6, "RIGHT JOIN": 1.2, "FULL JOIN": 1.2, "CROSS JOIN": 0.5, ",": 0.3}
 
 
-def _joined(g: Grammar, left: tuple[str, Scope], right: tuple[str, Scope], scopes: Scopes) -> tuple[str, Scope]:
+def _joined(
+    g: Grammar, left: tuple[str, Scope], right: tuple[str, Scope], scopes: Scopes
+) -> tuple[str, Scope]:
     word = g.weighted(_KINDS)
     both = (*left[1], *right[1])
     if word == ",":
