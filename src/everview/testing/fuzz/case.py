@@ -136,7 +136,7 @@ class _History:
         relation = self._next(*self._program.relations)
         types = [f.type for f in self._program.relations[relation].schema]
         rows: list[Row] = []
-        while self._tokens[self._place] in (("(", False), (",", False)):
+        while self._tokens[self._place : self._place + 1] in ([("(", False)], [(",", False)]):
             if self._next("(", ",") == ",":
                 self._next("(")
             rows.append(tuple(self._values(types)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 
 from everview.language.aggregates import AGGREGATES, RANKINGS, SHIFTS
 from everview.language.functions import FUNCTIONS
@@ -158,7 +158,7 @@ class Coverage:
 
     def to_json(self) -> str:
         """The counts as text."""
-        return json.dumps(asdict(self))
+        return json.dumps({one.name: getattr(self, one.name) for one in fields(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Coverage:
