@@ -228,7 +228,10 @@ def _smaller(declaration: str) -> Iterator[str]:
                 break
             edits[option]()
             option += 1
-            text = tree.sql(dialect=Dialect)
+            try:
+                text = tree.sql(dialect=Dialect)
+            except (SqlglotError, ValueError, AttributeError):  # what is left is no tree
+                continue
             if len(text) < len(declaration):
                 yield text
 
