@@ -1,4 +1,4 @@
-"""Random queries over three small bags, as SQL text, and random contents for them.
+"""Random queries over bags, a set and a keyed relation, as SQL text, and random contents for them.
 
 A query is grown from the top: FROM, WHERE, grouping, windows, set operations, LIMIT, and subqueries in
 every place that takes an expression, reading rows any number of levels out. `coverage` counts what was
@@ -18,6 +18,7 @@ PROGRAM = Program.parse(
     CREATE TABLE r (a BIGINT, b BIGINT, c TEXT) WITH (semantics = 'bag');
     CREATE TABLE s (a BIGINT, d BIGINT, e TEXT) WITH (semantics = 'bag');
     CREATE TABLE t (d BIGINT NOT NULL, f BIGINT) WITH (semantics = 'bag');
+    CREATE TABLE u (a BIGINT, g BIGINT);
     CREATE TABLE k (id BIGINT, v BIGINT, w TEXT, PRIMARY KEY (id));
     """
 )
@@ -25,6 +26,7 @@ TABLES = {
     "r": (("a", "n"), ("b", "n"), ("c", "s")),
     "s": (("a", "n"), ("d", "n"), ("e", "s")),
     "t": (("d", "n"), ("f", "n")),
+    "u": (("a", "n"), ("g", "n")),
     "k": (("id", "n"), ("v", "n"), ("w", "s")),
 }
 
@@ -46,6 +48,7 @@ def contents(rng, *, most=5):
         "r": rows(number, number, text),
         "s": rows(number, number, text),
         "t": rows(lambda: rng.choice([0, 1, 2, 3]), number),
+        "u": list(dict.fromkeys(rows(number, number))),
         "k": [(i, number(), text()) for i in ids],
     }
 
@@ -89,9 +92,14 @@ class Queries:
         return self._select(scopes, depth, kinds, limited=True)
 
     def _select(self, scopes, depth, kinds, *, limited):
-        source, local = self._from(scopes, depth)
+        if self._chance(0.1):
+            source, local, where = self._chain(scopes)
+        else:
+            source, local = self._from(scopes, depth)
+            where = (
+                " WHERE " + self._condition([local, *scopes], depth) if self._chance(0.7) or scopes else ""
+            )
         inner = [local, *scopes]
-        where = f" WHERE {self._condition(inner, depth)}" if self._chance(0.7) or scopes else ""
         names = [f"o{index}" for index in range(len(kinds))]
         style = self.rng.random()
         if style < 0.2:
@@ -197,6 +205,16 @@ class Queries:
             text, local = f"{text} {kind} {right} ON {on}", local + columns
         return text, local
 
+    def _chain(self, scopes):
+        """Tables with commas between them, and conditions that do not join neighbours."""
+        self._drawn("comma joins")
+        tables = [self._table(scopes, 1) for _ in range(3)]
+        first, second, third = (columns for _, columns in tables)
+        local = first + second + third
+        conditions = [self._equality([first], [third]), self._equality([third], [second])]
+        conditions += [self._simple([local, *scopes])] * self._chance(0.5)
+        return ", ".join(text for text, _ in tables), local, " WHERE " + " AND ".join(conditions)
+
     def _join_condition(self, kind, both, local, columns, depth, scopes):
         # A subquery over both sides of a FULL JOIN is refused; over one side it is not.
         side = [self.rng.choice([local, columns]), *scopes] if kind == "FULL JOIN" else both
@@ -209,10 +227,10 @@ class Queries:
         if depth > 1 and self._chance(0.15):
             self._drawn("subquery in FROM")
             # What stands in FROM does not see the other tables there, but it does see the rows outside.
-            text, columns = self._query(scopes, depth - 1, self.rng.randint(1, 2))
+            text, columns = self._query(scopes, depth - 1, self.rng.randint(1, 3))
             alias = self._new("q")
             return f"({text}) AS {alias}", [(f"{alias}.{name}", kind) for name, kind in columns]
-        name = self.rng.choice(["r", "s", "t", "k"] if self._chance(0.3) else ["r", "s", "t"])
+        name = self.rng.choice(["k", "u"] if self._chance(0.3) else ["r", "s", "t"])
         alias = self._new(name)
         return f"{name} AS {alias}", [(f"{alias}.{column}", kind) for column, kind in TABLES[name]]
 

@@ -47,6 +47,7 @@ from everview.language.relations import Semantics
 from everview.planner.conditions import conjuncts, has_subquery
 
 __all__ = [
+    "NOTHING_KNOWN",
     "Catalog",
     "EquiKeys",
     "EquiPair",
@@ -66,6 +67,8 @@ Catalog: TypeAlias = Mapping[str, Keys]
 _NO_ROW_TWICE: Keys = frozenset([frozenset()])
 _MOST_KEYS = 8
 """Joins multiply keys; the smallest ones are the useful ones."""
+_MOST_PLANS = 10_000
+"""How many answers are remembered: far more than the nodes of a program."""
 
 
 def catalog_of(program: Program) -> dict[str, Keys]:
@@ -172,9 +175,13 @@ class Facts:
 
     def keys(self, plan: Plan) -> Keys:
         """The least column sets that are known to be unique."""
-        if plan not in self._keys:
-            self._keys[plan] = _least(self._find(plan))
-        return self._keys[plan]
+        found = self._keys.get(plan)
+        if found is None:
+            found = _least(self._find(plan))
+            if len(self._keys) >= _MOST_PLANS:
+                self._keys.clear()
+            self._keys[plan] = found
+        return found
 
     def _find(self, plan: Plan) -> Iterable[Key]:
         everything = frozenset(range(len(plan.schema)))
@@ -254,6 +261,10 @@ class Facts:
         if plan.kind in (JoinKind.INNER, JoinKind.RIGHT) and any(key <= lefts for key in left):
             pairs.extend(moved)
         return pairs
+
+
+NOTHING_KNOWN = Facts({})
+"""What holds of a plan whatever the relations hold."""
 
 
 def _least(keys: Iterable[Key]) -> Keys:

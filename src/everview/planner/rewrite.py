@@ -9,30 +9,49 @@ that happens after a round or two, and `ROUNDS` is only there to fail loudly if 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from everview.language.plan import Plan
+from everview.planner.facts import NOTHING_KNOWN, Facts
 from everview.planner.rules.canonicalize import canonicalize
 from everview.planner.rules.decorrelate import check_decorrelated, decorrelate
+from everview.planner.rules.drop_distinct import drop_distinct
 from everview.planner.rules.order_joins import order_joins
 from everview.planner.rules.prune_columns import prune_columns
+from everview.planner.rules.pull_projections import pull_projections
 from everview.planner.rules.push_filters import push_filters
 
 __all__ = ["ROUNDS", "RULES", "Rule", "rewrite"]
 
 Rule: TypeAlias = Callable[[Plan], Plan]
 
-RULES: tuple[Rule, ...] = (decorrelate, push_filters, order_joins, prune_columns, canonicalize)
+RULES: tuple[Rule, ...] = (
+    decorrelate,
+    push_filters,
+    pull_projections,
+    order_joins,
+    drop_distinct,
+    prune_columns,
+    canonicalize,
+)
 
 ROUNDS = 10
 
 
-def rewrite(plan: Plan) -> Plan:
-    """The plan that engines run: no subqueries, early filters, connected joins, few columns."""
+def rewrite(plan: Plan, *, facts: Facts = NOTHING_KNOWN) -> Plan:
+    """The plan that engines run: no subqueries, early filters, connected joins, few columns.
+
+    `facts` over a program's catalog let it use the keys of relations and views.
+    """
+    knowing: dict[Rule, Rule] = {
+        decorrelate: partial(decorrelate, facts=facts),
+        drop_distinct: partial(drop_distinct, facts=facts),
+    }
     for _ in range(ROUNDS):
         before = plan
         for rule in RULES:
-            plan = rule(plan)
+            plan = knowing.get(rule, rule)(plan)
         if plan == before:
             check_decorrelated(plan)
             return plan

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from everview.engines.sqlite.fragments import Writer
 from everview.engines.sqlite.scalars import compile_expression
 from everview.engines.sqlite.storage import is_long
-from everview.engines.sqlite.sums import HALF
+from everview.engines.sqlite.sums import HALF, average_name
 from everview.language.aggregates import AggregateCall
 from everview.language.expressions import Column, can_fail
 from everview.language.types import Kind, Type
@@ -82,7 +82,7 @@ class _Aggregation:
     def _by_python(self, function: str, kind: Type) -> str:
         name = f"{function}_{kind.kind.name.lower()}"
         if function == "avg" and kind.kind is Kind.DECIMAL:
-            name += f"_{self._call.type.digits[1] - kind.digits[1]}"
+            name = average_name(self._call.type.digits[1] - kind.digits[1])
         distinct = "DISTINCT " if self._call.distinct else ""
         weight = f", {self._weight}" if self._weight else ""
         return f"{self._named(name)}({distinct}{self._argument}{weight}){self._where}"

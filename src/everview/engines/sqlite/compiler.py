@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from everview.engines.sqlite import grouping, outer, ranked, setops
@@ -32,6 +32,7 @@ from everview.language.plan import (
     Values,
     Window,
 )
+from everview.planner.facts import Facts
 
 BRANCHES = 4
 """How many branches contents may have and still be read in place; more are stored."""
@@ -43,6 +44,7 @@ class Compiler:
 
     circuit: Circuit
     scans: dict[str, Node]
+    facts: Facts
     _nodes: dict[Plan, Node] = field(default_factory=dict)
     _stored: dict[Plan, Node] = field(default_factory=dict)
     _count: int = 0
@@ -55,7 +57,8 @@ class Compiler:
     def node(self, plan: Plan) -> Node:
         """Return the node of a plan; a sub-plan that occurs again is the same node."""
         if plan not in self._nodes:
-            self._nodes[plan] = self._compile(plan)
+            node = self._compile(plan)
+            self._nodes[plan] = replace(node, is_set=node.is_set or self.facts.is_set(plan))
         return self._nodes[plan]
 
     def readable(self, plan: Plan) -> Node:

@@ -16,7 +16,9 @@ from everview.engines.sqlite.relations import StoredRelation, stored_relation
 from everview.engines.sqlite.select import Select
 from everview.language.plan import Plan
 from everview.language.program import Program
+from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import rewrite
+from everview.planner.rules.share import share
 
 OnChange = Callable[[sqlite3.Connection, Changed], None]
 
@@ -30,19 +32,31 @@ class Engine:
     relations: dict[str, StoredRelation] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
+    """The views, rewritten one by one."""
+    shared: dict[str, Plan] = field(default_factory=dict)
+    """The views as they are kept: what several compute is a part of its own, kept once."""
 
     def __post_init__(self) -> None:
         for number, (name, relation) in enumerate(self.program.relations.items()):
             self.relations[name] = stored_relation(self.circuit, relation, number)
             self.nodes[name] = self.relations[name].node(self.circuit)
-        compiler = Compiler(self.circuit, self.nodes)
-        for name, view in self.program.views.items():
-            self.plans[name] = rewrite(view.plan)
-            self.nodes[name] = compiler.kept(self.plans[name])
+        known = catalog_of(self.program)
+        facts = Facts(known)
+        self.plans.update((n, rewrite(v.plan, facts=facts)) for n, v in self.program.views.items())
+        self.shared.update(share(self.plans).plans)
+        for name, plan in self.shared.items():
+            known.setdefault(name, Facts(known).keys(plan))
+        compiler = Compiler(self.circuit, self.nodes, Facts(known))
+        for name, plan in self.shared.items():
+            self.nodes[name] = compiler.kept(plan)
 
     def ddl(self) -> list[str]:
         """Return what creates all tables, indexes, and the views under which others read them."""
-        return [*self.circuit.ddl, *self.circuit.index_ddl(), *(self._public(name) for name in self.nodes)]
+        return [
+            *self.circuit.ddl,
+            *self.circuit.index_ddl(),
+            *(self._public(name) for name in self.program.names()),
+        ]
 
     def _public(self, name: str) -> str:
         """A plain SQL view under the name that the program gives, with values as people write them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from everview.engines.sqlite.engine import Engine
+from everview.language.correlation import scans_of
 from everview.planner.explain import explain as explain_plan
 
 
@@ -21,7 +22,8 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         f"{name} is kept by a local circuit, because this site hosts all that it reads: {reads}.",
         "",
         "Plan:",
-        *(f"  {line}" for line in explain_plan(engine.plans[name]).splitlines()),
+        *(f"  {line}" for line in explain_plan(engine.shared[name]).splitlines()),
+        *_parts(engine, name),
         "",
         "On a commit:",
     ]
@@ -31,3 +33,14 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         remembered = f"; remembers {size:,} rows in {step.table}" if step.table else ""
         lines.append(f"  {step.title}: {step.how}{remembered}")
     return "\n".join(lines)
+
+
+def _parts(engine: Engine, name: str) -> list[str]:
+    """The parts that the view has in common with others, kept once."""
+    lines = []
+    for part in dict.fromkeys(scans_of(engine.shared[name])):
+        if part in engine.shared and part not in engine.program.views:
+            lines += ["", f"{part}, which other views read too:"]
+            lines += [f"  {line}" for line in explain_plan(engine.shared[part]).splitlines()]
+            lines += _parts(engine, part)
+    return lines

@@ -11,6 +11,7 @@ call over constants once for all rows, and a failure is to be counted where it h
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -26,10 +27,11 @@ from everview.engines.sqlite.storage import (
     from_stored,
     to_stored,
 )
+from everview.engines.sqlite.whole import evaluator
 from everview.errors import DataError
 from everview.language.casts import cast_value
 from everview.language.expressions import Call, Column
-from everview.language.types import Kind, Type
+from everview.language.types import DOUBLE, Kind, Type
 
 __all__ = ["Failures", "register"]
 
@@ -80,6 +82,11 @@ def register(connection: sqlite3.Connection, on_failure: Callable[[str], None]) 
 
     connection.create_function("ev_fail", 1, fail)
     connection.create_function("ev_raise", 1, refuse)
+    connection.create_function("ev_sqrt", 1, math.sqrt, deterministic=True)
+    connection.create_function("ev_evaluate", -1, evaluator(fail))
+    connection.create_function("ev_evaluate_strict", -1, evaluator(refuse))
+    connection.create_function("ev_chain", -1, _handled(_chain, fail, nulls=True))
+    connection.create_function("ev_chain_strict", -1, _handled(_chain, refuse, nulls=True))
     for name, arity, function in _FALLIBLE:
         connection.create_function(f"ev_{name}", arity, _handled(function, fail))
         connection.create_function(f"ev_{name}_strict", arity, _handled(function, refuse))
@@ -87,11 +94,13 @@ def register(connection: sqlite3.Connection, on_failure: Callable[[str], None]) 
     return failures
 
 
-def _handled(function: Callable[..., Any], failed: Callable[[str], None]) -> Callable[..., Any]:
-    """The function with NULL for NULL arguments, and its failures handed over."""
+def _handled(
+    function: Callable[..., Any], failed: Callable[[str], None], *, nulls: bool = False
+) -> Callable[..., Any]:
+    """The function with its failures handed over and, unless it takes `nulls`, NULL for NULL arguments."""
 
     def handled(*arguments: Any) -> Any:
-        if None in arguments:
+        if None in arguments and not nulls:
             return None
         try:
             return function(*arguments)
@@ -140,6 +149,20 @@ def _call(signature: str, *stored: Any) -> Any:
     return store(call_function(call, [load(one) for load, one in zip(loaders, stored, strict=True)]))
 
 
+_LINKS = {sign: Call(sign, (Column(0, DOUBLE), Column(1, DOUBLE)), DOUBLE) for sign in "+-*/"}
+_load_double, _store_double = _loader(DOUBLE), _storer(DOUBLE)
+
+
+def _chain(operators: str, first: Any, *rest: Any) -> Any:
+    """DOUBLEs from left to right; NULL from the first NULL on, if nothing failed before it."""
+    value = None if first is None else _load_double(first)
+    for operator, term in zip(operators, rest, strict=True):
+        if value is None or term is None:
+            return None
+        value = call_function(_LINKS[operator], [value, _load_double(term)])
+    return _store_double(value)
+
+
 @functools.lru_cache(maxsize=1024)
 def _cast_signature(text: str) -> tuple[Type, Type, Callable[[Any], Any], Callable[[Any], Any]]:
     source, target = _types(text)
@@ -180,9 +203,10 @@ def _quotient(left: Any, right: Any, left_scale: int, right_scale: int, digits: 
     top, bottom = _scaled(left), _scaled(right)
     if bottom == 0:
         raise ZeroDivisionError("division by zero")
-    shift = scale - left_scale + right_scale
-    whole, rest = divmod(abs(top) * 10**shift, abs(bottom))
-    rounded = whole + (2 * rest >= abs(bottom))
+    shift = scale - left_scale + right_scale  # negative where the result's scale was cut to 37
+    dividend, divisor = abs(top) * 10 ** max(shift, 0), abs(bottom) * 10 ** max(-shift, 0)
+    whole, rest = divmod(dividend, divisor)
+    rounded = whole + (2 * rest >= divisor)
     return _fitted(rounded if (top < 0) == (bottom < 0) else -rounded, digits, scale)
 
 

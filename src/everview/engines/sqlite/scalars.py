@@ -6,14 +6,16 @@ says exactly is SQL, and the rest are the functions that `functions.register` pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from everview.engines.sqlite.conversions import cast_sql
+from everview.engines.sqlite.arithmetic import CHAINED, chain_sql
+from everview.engines.sqlite.conversions import cast_sql, integer_behind
 from everview.engines.sqlite.dispatch import call_sql
 from everview.engines.sqlite.fragments import Operand, Writer
 from everview.engines.sqlite.literals import literal_sql
 from everview.engines.sqlite.storage import store_value
+from everview.engines.sqlite.whole import MOST_NESTED, nesting, whole_sql
 from everview.language.aggregates import SortKey
 from everview.language.expressions import (
     And,
@@ -35,6 +37,7 @@ from everview.language.expressions import (
     ScalarSubquery,
     can_fail,
 )
+from everview.language.types import Type
 
 __all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql", "sortable"]
 
@@ -44,7 +47,11 @@ def compile_expression(expression: Expression, columns: Sequence[str], *, strict
 
     The texts are column references: they may be repeated. With `strict` a failure raises.
     """
-    return _Compiler(columns, Writer(strict=strict)).operand(expression).sql
+    compiler = _Compiler(columns, Writer(strict=strict))
+    sql = compiler.operand(expression).sql
+    if nesting(sql) <= MOST_NESTED:
+        return sql
+    return whole_sql(expression, lambda atom: compiler.operand(atom).sql, strict=strict)
 
 
 def sortable(sql: str) -> str:
@@ -74,6 +81,13 @@ def bind_parameters(values: Mapping[Parameter, Any]) -> dict[str, Any]:
     return {parameter_name(one): store_value(value, one.type) for one, value in values.items()}
 
 
+_LONGEST_CHAIN = 60
+
+
+def _is_link(call: Call, kind: Type) -> bool:
+    return call.function in CHAINED[kind] and all(part.type == kind for part in (call, *call.arguments))
+
+
 class _Compiler:
     def __init__(self, columns: Sequence[str], writer: Writer) -> None:
         self._columns = columns
@@ -88,15 +102,20 @@ class _Compiler:
                 return Operand(literal_sql(value, kind), kind, repeatable=True, literal=expression)
             case Parameter():
                 return Operand(f":{parameter_name(expression)}", expression.type, repeatable=True)
+            case Cast(operand, kind):
+                inner = self.operand(operand)
+                return Operand(
+                    cast_sql(self._writer, expression, inner), kind, integer=integer_behind(inner, kind)
+                )
             case _:
                 return Operand(self._sql(expression), expression.type)
 
     def _sql(self, expression: Expression) -> str:
         match expression:
+            case Call(_, _, kind) if kind in CHAINED and _is_link(expression, kind):
+                return self._chain(expression)
             case Call(_, arguments):
                 return call_sql(self._writer, expression, [self.operand(part) for part in arguments])
-            case Cast(operand):
-                return cast_sql(self._writer, expression, self.operand(operand))
             case And(arguments):
                 return self._junction("AND", arguments)
             case Or(arguments):
@@ -108,7 +127,7 @@ class _Compiler:
             case IsDistinct(left, right):
                 return f"({self.operand(left).sql} IS NOT {self.operand(right).sql})"
             case InList(operand, items):
-                return f"({self.operand(operand).sql} IN ({self._list(items)}))"
+                return self._in_list(operand, items)
             case Case(branches, default):
                 arms = " ".join(
                     f"WHEN {self.operand(condition).sql} THEN {self.operand(result).sql}"
@@ -117,13 +136,29 @@ class _Compiler:
                 return f"(CASE {arms} ELSE {self.operand(default).sql} END)"
             case Exists() | InSubquery() | ScalarSubquery() | OuterColumn():
                 raise AssertionError(f"{type(expression).__name__}: a planner rule makes joins of subqueries")
-            case Column() | Literal() | Parameter():
-                raise AssertionError("an atom is no compound")
+            case Column() | Literal() | Parameter() | Cast():
+                raise AssertionError("written by `operand`")
             case _:
                 assert_never(expression)
 
-    def _list(self, items: Iterable[Expression]) -> str:
-        return ", ".join(self.operand(item).sql for item in items)
+    def _chain(self, call: Call) -> str:
+        """A call of +, −, × and all such calls down its left side."""
+        operators: list[str] = []
+        right: list[Expression] = []
+        left: Expression = call
+        while len(right) < _LONGEST_CHAIN and isinstance(left, Call) and _is_link(left, call.type):
+            operators.insert(0, left.function)
+            left, last = left.arguments
+            right.insert(0, last)
+        terms = [self.operand(term) for term in (left, *right)]
+        return chain_sql(self._writer, operators, terms)
+
+    def _in_list(self, operand: Expression, items: Sequence[Expression]) -> str:
+        """IN; SQLite leaves items out once it knows the answer, so what may fail is computed before."""
+        parts = [self.operand(part) for part in (operand, *items)]
+        if not any(map(can_fail, items)):
+            return f"({parts[0].sql} IN ({', '.join(part.sql for part in parts[1:])}))"
+        return self._writer.let(parts, lambda first, *rest: f"{first} IN ({', '.join(rest)})")
 
     def _junction(self, word: str, arguments: Sequence[Expression]) -> str:
         """AND or OR.

@@ -25,8 +25,9 @@ from everview.language.expressions import (
     OuterColumn,
     transform,
 )
-from everview.language.plan import Intersect, Plan, UnionAll, map_expressions, rewrite
+from everview.language.plan import Intersect, Plan, UnionAll
 from everview.planner.conditions import simplify
+from everview.planner.walking import over, restated
 
 __all__ = ["canonicalize", "sort_key"]
 
@@ -36,11 +37,7 @@ _COMMUTATIVE = frozenset(["=", "<>", "+", "*"])
 
 def canonicalize(plan: Plan) -> Plan:
     """The plan with every expression in its one order, and the inputs of unions too."""
-    return rewrite(plan, _node)
-
-
-def _node(plan: Plan) -> Plan:
-    plan = map_expressions(plan, lambda e: transform(simplify(e), _expression))
+    plan = restated(over(plan, canonicalize), lambda e: transform(simplify(e), _expression))
     match plan:
         case UnionAll(inputs) if _same_names(inputs):
             return UnionAll(tuple(sorted(inputs, key=repr)))
@@ -55,14 +52,19 @@ def _same_names(inputs: tuple[Plan, ...]) -> bool:
     return len({tuple(field.name for field in plan.schema) for plan in inputs}) == 1
 
 
-def sort_key(expression: Expression) -> tuple[int, str]:
+def sort_key(expression: Expression) -> tuple[int, int, str]:
     """An order that does not look at names of columns; columns first, constants last."""
 
     def bare(node: Expression) -> Expression:
         return replace(node, name="") if isinstance(node, (Column, OuterColumn)) else node
 
-    rank = 0 if isinstance(expression, Column) else 2 if isinstance(expression, Literal) else 1
-    return rank, repr(transform(expression, bare))
+    match expression:
+        case Column(index):
+            return 0, index, ""
+        case Literal():
+            return 2, 0, repr(expression)
+        case _:
+            return 1, 0, repr(transform(expression, bare))
 
 
 def _ordered(arguments: Iterable[Expression]) -> tuple[Expression, ...]:

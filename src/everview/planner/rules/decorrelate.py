@@ -55,43 +55,53 @@ from everview.language.plan import (
     Window,
     expressions_of,
     map_expressions,
-    map_inputs,
     walk_plan,
 )
 from everview.language.types import BOOLEAN
 from everview.planner.conditions import all_columns, column, conjuncts, equal, has_subquery, outer_reads, same
+from everview.planner.facts import NOTHING_KNOWN, Facts
 from everview.planner.unnest.attach import Attached
 from everview.planner.unnest.lift import close, lift, same_existence, surface
 from everview.planner.unnest.spread import join_on, spread
+from everview.planner.walking import over
 
 __all__ = ["check_decorrelated", "decorrelate"]
 
 _ONE_ROW = Values((), ((),))
 
 
-def decorrelate(plan: Plan) -> Plan:
-    """The plan with every subquery turned into joins."""
-    node = map_inputs(plan, decorrelate)
+def decorrelate(plan: Plan, *, facts: Facts = NOTHING_KNOWN) -> Plan:
+    """The plan with every subquery turned into joins; facts save work where a key is known."""
+
+    def inside(e: Expression) -> Expression:
+        match e:
+            case Exists(inner) | ScalarSubquery(inner) | InSubquery(_, inner):
+                return replace(e, plan=decorrelate(inner, facts=facts))
+            case _:
+                return e
+
+    node = over(plan, lambda child: decorrelate(child, facts=facts))
     if not any(map(has_subquery, expressions_of(node))):
         return node
-    node = map_expressions(node, lambda e: transform(e, _inner_first))
+    node = map_expressions(node, lambda e: transform(e, inside))
     match node:
         case Scan() | UnionAll() | Distinct() | Intersect() | Except():
             return node
         case Filter(child, predicate):
-            return _filter(child, predicate)
+            return _filter(child, predicate, facts)
         case Join(JoinKind.INNER, left, right, condition):
             plain = [part for part in conjuncts(condition) if not has_subquery(part)]
             rest = [part for part in conjuncts(condition) if has_subquery(part)]
-            return _filter(Join(JoinKind.INNER, left, right, conjunction(plain)), conjunction(rest))
+            joined = Join(JoinKind.INNER, left, right, conjunction(plain))
+            return _filter(joined, conjunction(rest), facts)
         case Join():
-            return _outer_join(node)
+            return _outer_join(node, facts)
         case Values(schema, rows):
             names = tuple(field.name for field in schema)
-            each = tuple(decorrelate(Project(_ONE_ROW, row, names)) for row in rows)
+            each = tuple(decorrelate(Project(_ONE_ROW, row, names), facts=facts) for row in rows)
             return each[0] if len(each) == 1 else UnionAll(each)
         case Project() | Aggregate() | TopK() | Window():
-            return _attached(node)
+            return _attached(node, facts)
         case _:
             assert_never(node)
 
@@ -110,14 +120,6 @@ def check_decorrelated(plan: Plan) -> None:
         raise AssertionError(f"not decorrelated: {', '.join(left)}")
 
 
-def _inner_first(node: Expression) -> Expression:
-    match node:
-        case Exists(plan) | ScalarSubquery(plan) | InSubquery(_, plan):
-            return replace(node, plan=decorrelate(plan))
-        case _:
-            return node
-
-
 def _narrowed(plan: Plan, like: Plan) -> Plan:
     """The first columns of a plan: those that another one has."""
     columns = all_columns(like.schema)
@@ -126,9 +128,9 @@ def _narrowed(plan: Plan, like: Plan) -> Plan:
     return Project(plan, columns, tuple(found.name for found in columns))
 
 
-def _attached(node: Project | Aggregate | TopK | Window) -> Plan:
+def _attached(node: Project | Aggregate | TopK | Window, facts: Facts) -> Plan:
     """A node over rows that have the values of its subqueries as columns."""
-    rows = Attached(node.input)
+    rows = Attached(node.input, facts)
     values = {expression: rows.value(expression) for expression in expressions_of(node)}
     # The expressions are over the wider rows, so they can only be put in together with these.
     wider = map_expressions(_over(node, rows.plan), values.__getitem__)
@@ -148,7 +150,7 @@ def _over(node: Project | Aggregate | TopK | Window, rows: Plan) -> Plan:
     return replace(node, input=rows)
 
 
-def _filter(rows: Plan, predicate: Expression) -> Plan:
+def _filter(rows: Plan, predicate: Expression, facts: Facts) -> Plan:
     parts = conjuncts(predicate)
     plain = [part for part in parts if not has_subquery(part)]
     plan = Filter(rows, conjunction(plain)) if plain else rows
@@ -162,7 +164,7 @@ def _filter(rows: Plan, predicate: Expression) -> Plan:
                 plan = found
     if not rest:
         return plan
-    attached = Attached(plan)
+    attached = Attached(plan, facts)
     condition = conjunction([attached.value(part) for part in rest])
     return _narrowed(Filter(attached.plan, condition), rows)
 
@@ -206,7 +208,7 @@ def _closed(rows: Plan, conditions: tuple[Expression, ...]) -> Expression:
 def _in(rows: Plan, operand: Expression, plan: Plan, kind: JoinKind) -> Plan:
     lifted = lift(plan, existence=True)
     if lifted is None:
-        attached = Attached(rows)
+        attached = Attached(rows, NOTHING_KNOWN)
         subject = attached.as_column(operand)
         match_ = _matches(OuterColumn(1, subject.index, subject.type), column(plan.schema, 0), kind)
         return _narrowed(_exists(attached.plan, Filter(plan, match_), kind), rows)
@@ -228,13 +230,13 @@ _LEFT_EXTRA, _RIGHT_EXTRA = 1_000_000, 2_000_000
 """Where the attached columns of either side are counted from while the sides still grow."""
 
 
-def _outer_join(node: Join) -> Plan:
+def _outer_join(node: Join, facts: Facts) -> Plan:
     """A join that is not inner: subqueries that read one side only are attached to that side.
 
     Those that read both sides are left for `_two_sided`.
     """
     width, right_width = len(node.left.schema), len(node.right.schema)
-    left, right = Attached(node.left), Attached(node.right)
+    left, right = Attached(node.left, facts), Attached(node.right, facts)
 
     def settle(e: Expression) -> Expression:
         if not isinstance(e, (Exists, InSubquery, ScalarSubquery)):
@@ -266,9 +268,9 @@ def _outer_join(node: Join) -> Plan:
             hint="write the FULL JOIN as a LEFT JOIN and the unmatched rows of the right, with UNION ALL",
         )
     elif node.kind is JoinKind.RIGHT:
-        joined = _mirrored(Join(JoinKind.RIGHT, left.plan, right.plan, condition))
+        joined = _mirrored(Join(JoinKind.RIGHT, left.plan, right.plan, condition), facts)
     else:
-        joined = _two_sided(node.kind, left.plan, right.plan, condition)
+        joined = _two_sided(Join(node.kind, left.plan, right.plan, condition), facts)
     places = [*range(width)]
     if node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
         places += range(new_width, new_width + right_width)
@@ -280,21 +282,22 @@ def _moved(found: Column, by: int) -> Column:
     return replace(found, index=found.index + by)
 
 
-def _mirrored(node: Join) -> Plan:
+def _mirrored(node: Join, facts: Facts) -> Plan:
     """A right join as a left join of the sides exchanged, its columns put back."""
     left, right = len(node.left.schema), len(node.right.schema)
     condition = substitute(node.condition, lambda c: _moved(c, right if c.index < left else -left))
-    plan = _two_sided(JoinKind.LEFT, node.right, node.left, condition)
+    plan = _two_sided(Join(JoinKind.LEFT, node.right, node.left, condition), facts)
     columns = tuple(column(plan.schema, index) for index in (*range(right, right + left), *range(right)))
     return Project(plan, columns, tuple(found.name for found in columns))
 
 
-def _two_sided(kind: JoinKind, left: Plan, right: Plan, condition: Expression) -> Plan:
+def _two_sided(node: Join, facts: Facts) -> Plan:
     """A left, semi or anti join whose condition holds subqueries that read both sides.
 
     Each right row is taken once for each distinct value of the left columns that are read; with these
     beside it, it can have the subqueries' values attached, and only the copy for its own left row joins.
     """
+    kind, left, right, condition = node.kind, node.left, node.right, node.condition
     width, right_width = len(left.schema), len(right.schema)
     inside = [
         e
@@ -305,7 +308,7 @@ def _two_sided(kind: JoinKind, left: Plan, right: Plan, condition: Expression) -
     reads = sorted({read for e in inside for read in columns_of(e) if read < width})
     keys = tuple(column(left.schema, read) for read in reads)
     domain = Distinct(Project(left, keys, tuple(key.name for key in keys)))
-    rows = Attached(Join(JoinKind.INNER, right, domain, TRUE))
+    rows = Attached(Join(JoinKind.INNER, right, domain, TRUE), facts)
 
     def settle(e: Expression) -> Expression:
         if not isinstance(e, (Exists, InSubquery, ScalarSubquery)):

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everview.language.expressions import Column, Expression, conjunction, substitute
-from everview.language.plan import Filter, Join, JoinKind, Plan, Project, map_inputs
+from everview.language.plan import Filter, Join, JoinKind, Plan, Project
 from everview.planner.conditions import column
 from everview.planner.join_graph import JoinGraph, delta_steps, join_graph
+from everview.planner.walking import over
 
 __all__ = ["order_joins"]
 
@@ -28,7 +29,7 @@ def order_joins(plan: Plan) -> Plan:
                 return _rebuilt(replace(graph, inputs=ordered), plan)
         case _:
             pass
-    return map_inputs(plan, order_joins)
+    return over(plan, order_joins)
 
 
 def _is_torn(graph: JoinGraph, plan: Plan) -> bool:

@@ -10,6 +10,7 @@ joined from the left, so that a row without one stays, with NULL.
 - A scalar subquery: NULL without rows; with several it fails. Per outer row the number of rows and the
   least value are kept; `CASE WHEN rows > 1 THEN <fails> ELSE value END`, where `<fails>` is a cast that
   fails, so that an engine treats it as it treats every failure: NULL in a view, DataError in a query.
+- A scalar subquery that has a key among the outer columns has no second row: it is joined as it is.
 - A scalar subquery that is a global aggregate has exactly one row; its value over nothing is written out
   (`count` is 0), so neither a count of rows nor a domain is needed.
 """
@@ -52,6 +53,7 @@ from everview.language.plan import (
 )
 from everview.language.types import BIGINT, BOOLEAN, TEXT, Type
 from everview.planner.conditions import all_columns, column, equal, not_null, outer_reads
+from everview.planner.facts import Facts
 from everview.planner.unnest.lift import close, same_existence
 from everview.planner.unnest.spread import count_or_zero, join_on, spread
 
@@ -75,6 +77,7 @@ class Attached:
     """
 
     base: Plan
+    facts: Facts
     plan: Plan = field(init=False)
     _known: dict[Expression, Expression] = field(default_factory=dict)
 
@@ -155,6 +158,11 @@ class Attached:
             return self._aggregate(*aggregate)
         value = column(plan.schema, 0)
         wide = spread(plan, self.outer(_reads(plan)))
+        if any(key <= set(wide.at.values()) for key in self.facts.keys(wide.plan)):
+            width = len(self.plan.schema)
+            right = wide.columns(shifted=width)
+            self._join(JoinKind.LEFT, wide.plan, join_on(self._here(right), right, wide.strict))
+            return Column(width, value.type, value.name)
         calls = (AggregateCall("count", None), AggregateCall("min", value))
         start = self._grouped(wide.plan, wide.columns(), wide.strict, calls)
         rows, least = Column(start, BIGINT, "rows"), Column(start + 1, value.type, "value")

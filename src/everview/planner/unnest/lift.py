@@ -88,10 +88,33 @@ def lift(plan: Plan, *, existence: bool = False) -> Lifted | None:
             if one is None or other is None:
                 return None
             return _filtered(_beside(one, other), condition)
+        case Join(JoinKind.SEMI, left, right, condition) if existence:
+            # How often a left row finds a partner does not matter here: the join might as well be inner.
+            both = lift(Join(JoinKind.INNER, left, right, condition), existence=True)
+            return None if both is None else replace(both, outputs=both.outputs[: len(left.schema)])
+        case Join(JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI) if not is_correlated(plan.right):
+            below = lift(plan.left, existence=existence)
+            return None if below is None else _joined(below, plan)
         case Distinct(child) if existence:
             return lift(child, existence=True)
         case _:
             return None
+
+
+def _joined(below: Lifted, node: Join) -> Lifted | None:
+    """A join that keeps its left rows: conditions on these may as well be checked after it."""
+    width, new_width = len(node.left.schema), len(below.plan.schema)
+    right = tuple(
+        Column(new_width + index, field.type, field.name) for index, field in enumerate(node.right.schema)
+    )
+    condition = substitute(
+        node.condition, lambda c: below.outputs[c.index] if c.index < width else right[c.index - width]
+    )
+    if outer_reads(condition):
+        return None
+    kept = node.kind is JoinKind.LEFT
+    plan = Join(node.kind, below.plan, node.right, condition)
+    return Lifted(plan, below.outputs + (right if kept else ()), below.conditions)
 
 
 def _over(below: Lifted, expressions: tuple[Expression, ...]) -> tuple[Expression, ...]:

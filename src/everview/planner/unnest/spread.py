@@ -398,13 +398,21 @@ def _top(plan: TopK, outer: Plan, own: frozenset[int]) -> Spread:
     )
     numbered = Window(below.plan, (call,), ("row_number",))
     number: Expression = column(numbered.schema, len(numbered.schema) - 1)
+    kept = Filter(numbered, _chosen(number, plan))
+    return _laid_out(replace(below, plan=kept))
+
+
+def _chosen(number: Expression, plan: TopK) -> Expression:
+    """Whether the row of this number is among those that LIMIT and OFFSET choose."""
+    limit, offset = plan.limit, plan.offset
+    first = offset.value if isinstance(offset, Literal) else None if offset is not None else 0
+    if first is not None and isinstance(limit, Literal) and limit.value == 1:
+        return equal(number, Literal(first + 1, BIGINT))  # so that facts know it is one row
     conditions: list[Expression] = []
-    if plan.offset is not None:
-        conditions.append(Call(">", (number, plan.offset), BOOLEAN))
-        number = Call("-", (number, plan.offset), BIGINT)
-    if plan.limit is not None:
-        within: Expression = Call("<=", (number, plan.limit), BOOLEAN)
-        if isinstance(plan.limit, Parameter):
-            within = Or((IsNull(plan.limit), within))
-        conditions.append(within)
-    return _laid_out(replace(below, plan=Filter(numbered, conjunction(conditions))))
+    if offset is not None:
+        conditions.append(Call(">", (number, offset), BOOLEAN))
+        number = Call("-", (number, offset), BIGINT)
+    if limit is not None:
+        within: Expression = Call("<=", (number, limit), BOOLEAN)
+        conditions.append(Or((IsNull(limit), within)) if isinstance(limit, Parameter) else within)
+    return conjunction(conditions)
