@@ -83,7 +83,13 @@ def _round(view: str, count: int, batch: int, *, first: int) -> _Round:
     rng = random.Random(7)
     r2 = [(k, c) for k, c in enumerate(rng.sample(range(VALUES_OF_C), ROWS_OF_R2))]
     rows: list[Row] = [
-        (a, rng.randrange(VALUES_OF_B), rng.randrange(VALUES_OF_C), rng.randrange(10**6), rng.randrange(10**6))
+        (
+            a,
+            rng.randrange(VALUES_OF_B),
+            rng.randrange(VALUES_OF_C),
+            rng.randrange(10**6),
+            rng.randrange(10**6),
+        )
         for a in range(count)
     ]
     batches = [rows[start : start + batch] for start in range(0, count, batch)]
