@@ -128,7 +128,7 @@ class Engine:
         """
         relation = self.relations[name]
         count = relation.insert(connection, rows, version)
-        self._propagate(connection, relation, on_change)
+        self._propagate(connection, relation, on_change, shrinks=relation.replaces)
         return count
 
     def delete(
@@ -142,13 +142,19 @@ class Engine:
         """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
         relation = self.relations[name]
         count = relation.delete(connection, rows, version)
-        self._propagate(connection, relation, on_change)
+        self._propagate(connection, relation, on_change, shrinks=True)
         return count
 
     def _propagate(
-        self, connection: sqlite3.Connection, relation: StoredRelation, on_change: OnChange | None
+        self,
+        connection: sqlite3.Connection,
+        relation: StoredRelation,
+        on_change: OnChange | None,
+        *,
+        shrinks: bool,
     ) -> None:
-        filled = self.circuit.run(connection, [relation.delta])
+        changed = (relation.delta,)
+        filled = self.circuit.run(connection, changed, changed if shrinks else ())
         if on_change is not None:
             on_change(connection, frozenset(filled))
         self._clear(connection, filled)

@@ -72,12 +72,18 @@ def _first_rows(selects: list[Select], sort: Sequence[SortKey], enough: int | No
     limit = "" if enough is None else f" LIMIT {enough}"
     if len(selects) == 1:
         (select,) = selects
-        order = ", ".join(sort_key_sql(key, select.columns) for key in sort)
+        order = ", ".join(sort_key_sql(key, select.columns) for key in _telling(sort, select.columns))
         tail = f"ORDER BY {order}{limit}" if order else limit.strip()
         return f"{named(select, schema)} {tail}"
     order = ", ".join(sort_key_sql(key, names) for key in sort)
     rows = united(selects, schema)
     return f"SELECT * FROM ({rows})" + (f" ORDER BY {order}" if order else "") + limit
+
+
+def _telling(sort: Sequence[SortKey], given: Sequence[str]) -> list[SortKey]:
+    """The sort keys without those that repeat an earlier one; an index must not name a column twice."""
+    texts = [compile_expression(key.expression, given) for key in sort]
+    return [key for place, key in enumerate(sort) if texts[place] not in texts[:place]]
 
 
 def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) -> None:
@@ -86,7 +92,7 @@ def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) ->
         return
     (source,) = select.sources
     by = []
-    for key in sort:
+    for key in _telling(sort, select.columns):
         alias, _, column = compile_expression(key.expression, select.columns).partition(".")
         if alias != source.alias or not column.isidentifier():
             break
@@ -168,8 +174,25 @@ def copies(rows: str, names: Sequence[str]) -> str:
     )
 
 
+def _by_rows(call: WindowCall) -> WindowCall:
+    """first_value and last_value of a RANGE frame, as a frame of rows that may be sorted by ties as well.
+
+    Peers come in the order of their ties. Where the frame is unbounded, the wanted row is the partition's
+    first or last; where it stops at the current row, it is the first or last of its peers.
+    """
+    first = call.function == "first_value"
+    if call.frame is None or call.frame.mode != "range" or call.function not in ("first_value", "last_value"):
+        return call
+    whole = Frame("rows", None, None)
+    if (call.frame.start if first else call.frame.end) is None:
+        return replace(call, frame=whole)
+    peers = tuple(key.expression for key in call.order)
+    return replace(call, partition=(*call.partition, *peers), order=(), frame=whole)
+
+
 def window_sql(call: WindowCall, names: Sequence[str]) -> str:
     """Return a window call over rows of these columns."""
+    call = _by_rows(call)
     arguments = [compile_expression(argument, names) for argument in call.arguments]
     # Peers are rows equal by `order` alone, so ties may only enter where they cannot make a difference.
     by_peers = call.function in ("rank", "dense_rank") or (

@@ -35,6 +35,7 @@ __all__ = [
     "load_value",
     "store_rows",
     "store_value",
+    "storing",
     "to_stored",
 ]
 
@@ -146,9 +147,18 @@ def load_value(stored: Any, target: Type) -> Any:
     return stored if stored is None or convert is None else convert(stored)
 
 
+Rows = Sequence[tuple[Any, ...]]
+
+
+def storing(types: Sequence[Type]) -> Callable[[Rows], Rows]:
+    """`store_rows` for these types, with the conversions looked up once."""
+    converters = [_store_column(target) for target in types]
+    return lambda rows: _convert(rows, converters)
+
+
 def store_rows(types: Sequence[Type], rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
     """Rows of values in their one form, as SQLite is given them; untouched when nothing must change."""
-    return _convert(rows, [_store_column(target) for target in types])
+    return storing(types)(rows)
 
 
 class MalformedError(sqlite3.DatabaseError):

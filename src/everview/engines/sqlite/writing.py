@@ -12,7 +12,7 @@ from typing import Any
 from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.circuit import Changed
 from everview.engines.sqlite.names import column
-from everview.engines.sqlite.storage import store_rows
+from everview.engines.sqlite.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Watch, Watches
 from everview.errors import DataError, StoreError
@@ -31,6 +31,8 @@ class Writing:
         self._watches = Watches(self._changes.unfollow)
         self._owner: int | None = None
         self._version = 0
+        relations = store.program.relations.items()
+        self._storing = {name: storing([f.type for f in relation.schema]) for name, relation in relations}
 
     @property
     def inside(self) -> bool:
@@ -114,7 +116,7 @@ class Writing:
         self.insert(relation, come)
 
     def _apply(self, relation: Relation, rows: Sequence[Row], verb: Callable[..., int]) -> int:
-        stored = store_rows([f.type for f in relation.schema], rows)
+        stored = self._storing[relation.name](rows)
 
         def changed(connection: sqlite3.Connection, deltas: Changed) -> None:
             self._check_replaced(relation, connection)
