@@ -71,7 +71,7 @@ class _Groups:
         if again:
             self._upsert(self._touched)  # asks for the indexes
         self._circuit.step(
-            f"group by {len(plan.keys)} keys",
+            _title(len(plan.keys)),
             f"the touched groups, {'some aggregates again from their rows' if again else 'by change'}",
             self._branches,
             self._statements,
@@ -227,6 +227,12 @@ class _Groups:
             self._circuit.request_index(source, by + more)
 
         return select.sql(columns=shown, on_index=request, tail=tail)
+
+
+def _title(keys: int) -> str:
+    if not keys:
+        return "aggregate over all rows"
+    return f"group by {keys} {'key' if keys == 1 else 'keys'}"
 
 
 def _arrange(calls: Sequence[AggregateCall]) -> list[_Kept]:

@@ -23,7 +23,15 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
         rows = consolidated(parts, source.schema)
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
-    circuit.step("store", "by change", branches, statements, makes=change, table=table.name, grows=True)
+    circuit.step(
+        "store",
+        "by change: what changed rows select, project and join to",
+        branches,
+        statements,
+        makes=change,
+        table=table.name,
+        grows=True,
+    )
     names = columns(len(source.schema))
 
     def delta() -> list[Select]:
