@@ -32,8 +32,10 @@ def svg(panels: Sequence[Panel]) -> str:
     width = _WIDTH * len(panels)
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
-            f'viewBox="0 0 {width} {_HEIGHT}" font-family="sans-serif" font-size="11" fill="#222">',
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
+                f'viewBox="0 0 {width} {_HEIGHT}" font-family="sans-serif" font-size="11" fill="#222">'
+            ),
             f'<rect width="{width}" height="{_HEIGHT}" fill="#fff"/>',
             *drawn,
             "</svg>\n",

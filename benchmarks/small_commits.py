@@ -150,10 +150,16 @@ def _take_turns(
 
 
 def _new_rows(count: int, wanted: int) -> list[Row]:
-    """Rows all over the range of the table's keys; that one of them is there already is next to impossible."""
+    """Rows all over the range of the table's keys, none of which is there, but for a most unlikely chance."""
     rng = random.Random(2)
     return [
-        (a, rng.randrange(count // _ROWS_PER_GROUP), rng.randrange(_ROWS_OF_S), rng.randrange(10**6), rng.randrange(10**6))
+        (
+            a,
+            rng.randrange(count // _ROWS_PER_GROUP),
+            rng.randrange(_ROWS_OF_S),
+            rng.randrange(10**6),
+            rng.randrange(10**6),
+        )
         for a in rng.sample(range(count * 2), wanted)
     ]
 

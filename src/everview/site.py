@@ -55,7 +55,8 @@ class Site:
         self._watches: list[Watch] = []
         self._changes = Changes(store.engine)
         self._storing = {
-            name: storing([f.type for f in relation.schema]) for name, relation in self.program.relations.items()
+            name: storing([f.type for f in relation.schema])
+            for name, relation in self.program.relations.items()
         }
 
     @classmethod

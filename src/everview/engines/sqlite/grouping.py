@@ -60,7 +60,9 @@ class _Groups:
             self._source, self._keys = compiler.keyed(plan.input, plan.keys)
         else:
             self._source = compiler.node(plan.input)
-        self._table = StateTable(internal(f"g{number}"), plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n")
+        self._table = StateTable(
+            internal(f"g{number}"), plan.schema[: len(plan.keys)], tuple(self._extras()), zero="n"
+        )
         self._circuit.declare(self._table)
         sums = [name for kept in self._kept if kept.sums for name in kept.names]
         self._touched = self._circuit.scratch(f"t_g{number}", len(plan.keys), ("n", *sums))
