@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from everview.engines.sqlite.store import PRAGMAS
+from everview.engines.sqlite.connections import PRAGMAS
 
 Row = tuple[int, ...]
 

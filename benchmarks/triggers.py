@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from everview.engines.sqlite.store import PRAGMAS
+from everview.engines.sqlite.connections import PRAGMAS
 
 Row = tuple[int, ...]
 

@@ -16,7 +16,7 @@ from everview.planner.rules.decorrelate import check_decorrelated, decorrelate
 from everview.planner.rules.prune_columns import prune_columns
 
 CATALOG = catalog_of(PROGRAM)
-CHUNKS, PER_CHUNK = 8, 50
+CHUNKS, PER_CHUNK = 8, 30
 
 EXPECTED = {
     "scalar subquery",

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.compare import bound, difference
+from tests.planner.generate import PROGRAM
 
 from everview.engines.reference import evaluate
 from everview.errors import DataError
@@ -164,3 +165,18 @@ def test_several_rows_for_one_value_fail_in_a_query_as_before(kind):
     assert evaluate(plan, two).rows == [(None,)]
     with pytest.raises(DataError, match="more than one row"):
         evaluate(plan, two, strict=True)
+
+
+@pytest.mark.parametrize("limit", [None, 0, 1, 2])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_limit_given_with_the_query_is_kept_for_each_outer_row(limit, offset):
+    query = PROGRAM.bind_query(
+        "SELECT b, (SELECT sum(q.d) FROM (SELECT d FROM s WHERE s.a = r.a ORDER BY d LIMIT ? OFFSET ?) AS q) "
+        "AS n FROM r"
+    )
+    given = dict(zip(query.parameters, (limit, offset), strict=True))
+    tables = EMPTY | {"r": [(1, 1, "x"), (2, 2, "x")], "s": [(1, 1, "x"), (1, 10, "x"), (1, 100, "x")]}
+    before = evaluate(query.plan, tables, parameters=given).rows
+    after = evaluate(rewrite(query.plan), tables, parameters=given).rows
+    assert after == before
+    assert before[0][1] == (sum([1, 10, 100][offset:][:limit]) or None)

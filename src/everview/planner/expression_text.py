@@ -1,110 +1,24 @@
-"""Expressions as text for people: close to the SQL they came from.
+"""The parts of a node as text for people.
 
-Columns are shown by name; `text` takes the names of the input's columns, since a name inside an
-expression may have been changed on the way.
+An expression is printed as `language.printing` does, but each column under the name it has in the input
+of the node: a name inside an expression may be out of date, and the two sides of a join share names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from dataclasses import replace
 
+from everview.language import printing
 from everview.language.aggregates import AggregateCall, SortKey, WindowCall
-from everview.language.expressions import (
-    And,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Exists,
-    Expression,
-    InList,
-    InSubquery,
-    IsDistinct,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    OuterColumn,
-    Parameter,
-    ScalarSubquery,
-)
+from everview.language.expressions import Expression, substitute
 
 __all__ = ["aggregate_text", "expression_text", "sort_text", "window_text"]
-
-_INFIX = frozenset(["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||"])
 
 
 def expression_text(expression: Expression, names: Sequence[str]) -> str:
     """The expression over columns of these names."""
-
-    def text(e: Expression) -> str:
-        return expression_text(e, names)
-
-    def inner(e: Expression) -> str:
-        compound = isinstance(e, (And, Or, Not, IsDistinct, IsNull, InList)) or (
-            isinstance(e, Call) and e.function in _INFIX
-        )
-        return f"({text(e)})" if compound else text(e)
-
-    match expression:
-        case Column(index):
-            return names[index]
-        case OuterColumn(depth, index, _, name):
-            return f"outer{depth}.{name or index}"
-        case Literal(value):
-            return _literal(value)
-        case Parameter(name):
-            return f":{name}"
-        case Call(name, (left, right)) if name in _INFIX:
-            return f"{inner(left)} {name} {inner(right)}"
-        case Call(name, arguments):
-            return f"{name}({', '.join(map(text, arguments))})"
-        case Cast(operand, kind):
-            return f"CAST({text(operand)} AS {kind})"
-        case And(arguments):
-            return " AND ".join(map(inner, arguments))
-        case Or(arguments):
-            return " OR ".join(map(inner, arguments))
-        case Not(IsNull(operand)):
-            return f"{inner(operand)} IS NOT NULL"
-        case Not(IsDistinct(left, right)):
-            return f"{inner(left)} IS NOT DISTINCT FROM {inner(right)}"
-        case Not(operand):
-            return f"NOT {inner(operand)}"
-        case IsNull(operand):
-            return f"{inner(operand)} IS NULL"
-        case IsDistinct(left, right):
-            return f"{inner(left)} IS DISTINCT FROM {inner(right)}"
-        case InList(operand, items):
-            return f"{inner(operand)} IN ({', '.join(map(text, items))})"
-        case Case(branches, default):
-            whens = " ".join(f"WHEN {text(c)} THEN {text(r)}" for c, r in branches)
-            return f"CASE {whens} ELSE {text(default)} END"
-        case Exists():
-            return "EXISTS (…)"
-        case InSubquery(operand):
-            return f"{inner(operand)} IN (…)"
-        case ScalarSubquery():
-            return "(…)"
-        case _:
-            assert_never(expression)
-
-
-def _literal(value: object) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case bytes():
-            return f"'\\x{value.hex()}'"
-        case int() | float():
-            return str(value)
-        case _:
-            return f"'{value}'"
+    return printing.expression_text(substitute(expression, lambda c: replace(c, name=names[c.index])))
 
 
 def aggregate_text(call: AggregateCall, names: Sequence[str]) -> str:

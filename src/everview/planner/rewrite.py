@@ -19,6 +19,7 @@ from everview.planner.rules.decorrelate import check_decorrelated, decorrelate
 from everview.planner.rules.drop_distinct import drop_distinct
 from everview.planner.rules.order_joins import order_joins
 from everview.planner.rules.prune_columns import prune_columns
+from everview.planner.rules.pull_projections import pull_projections
 from everview.planner.rules.push_filters import push_filters
 
 __all__ = ["ROUNDS", "RULES", "Rule", "rewrite"]
@@ -28,6 +29,7 @@ Rule: TypeAlias = Callable[[Plan], Plan]
 RULES: tuple[Rule, ...] = (
     decorrelate,
     push_filters,
+    pull_projections,
     order_joins,
     drop_distinct,
     prune_columns,

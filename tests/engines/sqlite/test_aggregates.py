@@ -106,3 +106,11 @@ def test_a_sum_that_does_not_fit_raises_in_a_query(kind):
         run(kind, rows, total, weighted=True, strict=True)
     with pytest.raises(DataError):
         by_reference(kind, rows, total, strict=True)
+
+
+@pytest.mark.parametrize("function", ["sum", "avg", "count"])
+def test_an_argument_that_fails_is_counted_once(function):
+    value = Call("/", (Column(1, BIGINT), Call("-", (Column(1, BIGINT), Column(0, BIGINT)), BIGINT)), BIGINT)
+    rows = [(2, 2, True, 1), (2, 4, True, 3), (3, 3, None, 1)]
+    call = AggregateCall(function, value)
+    assert run(BIGINT, rows, call, weighted=True) == by_reference(BIGINT, rows, call)

@@ -10,10 +10,10 @@ from tests.engines.sqlite.harness import Bench, assert_agree
 from everview.language.casts import can_cast
 from everview.language.expressions import Call, Cast, Column, Literal
 from everview.language.functions import FUNCTIONS, NoSignatureError, resolve
-from everview.language.types import BIGINT, BLOB, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, Kind
+from everview.language.types import BIGINT, BLOB, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, Kind, decimal_type
 
 PLAIN = {kind.kind: kind for kind in (BOOLEAN, BIGINT, DOUBLE, TEXT, BLOB, DATE, TIMESTAMP)}
-MOST_ROWS = 1500
+MOST_ROWS = 800
 
 
 def typings():
@@ -86,3 +86,49 @@ def test_cast_agrees_with_the_reference(source):
         if can_cast(source, target):
             assert_agree(bench, Cast(column, target))
             assert_agree(bench, Cast(Call("coalesce", (column, column), source), target), strict_rows=6)
+
+
+@pytest.mark.parametrize("name", ["+", "-", "*", "/", "%"])
+def test_integers_among_decimals_agree_with_the_reference(name):
+    """`price * quantity`: the cast to DECIMAL is left out where the integer behind it will do."""
+    rng = random.Random(name)
+    wide = decimal_type(19, 0)
+    for other in DECIMAL_TYPES:
+        types = [BIGINT, other]
+        bench = Bench(types, rng.sample(grid(types, rng), 150))
+        whole, broken = Cast(Column(0, BIGINT), wide), Column(1, other)
+        wider = Cast(broken, decimal_type(38, other.digits[1]))
+        for arguments in [(whole, broken), (broken, whole), (whole, whole), (wider, whole), (wider, broken)]:
+            for result in _result(name, tuple(argument.type for argument in arguments)):
+                assert_agree(bench, Call(name, arguments, result), strict_rows=8)
+
+
+@pytest.mark.parametrize("name", ["like", "ilike"])
+def test_written_patterns_agree_with_the_reference(name):
+    texts = [value for value in edges(TEXT) if value is not None]
+    bench = Bench([TEXT], [(text,) for text in [*texts, "[", "a[c", "a[b]c", "a*c", "x[A]", None]])
+    patterns = [
+        "[",
+        "a[c",
+        "%[%",
+        "a[b]c",
+        "[a]",
+        "a*c",
+        "?",
+        "%]",
+        "a\\",
+        "\\%",
+        "a\\_c",
+        "A_C",
+        "%é",
+        "x%A%",
+    ]
+    for pattern, escape in itertools.product(patterns, ["\\", "", "a", "%"]):
+        written = (Column(0, TEXT), Literal(pattern, TEXT), Literal(escape, TEXT))
+        assert_agree(bench, Call(name, written, BOOLEAN), strict_rows=4)
+
+
+def test_replace_by_null_is_null_even_where_nothing_is_looked_for():
+    bench = Bench([TEXT, TEXT, TEXT], [("a", "", None), ("a", "a", None), ("a", "", "b"), (None, "", "b")])
+    arguments = tuple(Column(index, TEXT) for index in range(3))
+    assert_agree(bench, Call("replace", arguments, TEXT))

@@ -152,6 +152,16 @@ def _if_small(body: Callable[[str], str]) -> Implementation:
     )
 
 
+def _sqrt(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
+    return writer.let(
+        operands,
+        lambda a: (
+            f"CASE WHEN {a} BETWEEN 0.0 AND {_INFINITY} THEN ev_sqrt({a}) "
+            f"ELSE {writer.call(call, [Operand(a, DOUBLE)])} END"
+        ),
+    )
+
+
 def _by_reference(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
     return writer.call(call, operands)
 
@@ -172,6 +182,6 @@ DOUBLES: dict[str, Implementation] = {
     "round": _if_small(nearest_even_sql),
     "floor": _if_small(lambda a: f"CAST({a} AS INTEGER) - ({a} < CAST({a} AS INTEGER)) + 0.0"),
     "ceil": _if_small(lambda a: f"CAST({a} AS INTEGER) + ({a} > CAST({a} AS INTEGER)) + 0.0"),
-    "sqrt": _by_reference,
+    "sqrt": _sqrt,
     "power": _by_reference,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from everview.engines.sqlite import grouping, outer, ranked, setops
@@ -32,6 +32,10 @@ from everview.language.plan import (
     Values,
     Window,
 )
+from everview.planner.facts import Facts
+
+FUNCTION = "ev_"
+"""How the names of our own SQL functions begin."""
 
 BRANCHES = 4
 """How many branches contents may have and still be read in place; more are stored."""
@@ -43,6 +47,7 @@ class Compiler:
 
     circuit: Circuit
     scans: dict[str, Node]
+    facts: Facts
     _nodes: dict[Plan, Node] = field(default_factory=dict)
     _stored: dict[Plan, Node] = field(default_factory=dict)
     _count: int = 0
@@ -55,7 +60,8 @@ class Compiler:
     def node(self, plan: Plan) -> Node:
         """Return the node of a plan; a sub-plan that occurs again is the same node."""
         if plan not in self._nodes:
-            self._nodes[plan] = self._compile(plan)
+            node = self._compile(plan)
+            self._nodes[plan] = replace(node, is_set=node.is_set or self.facts.is_set(plan))
         return self._nodes[plan]
 
     def readable(self, plan: Plan) -> Node:
@@ -72,12 +78,17 @@ class Compiler:
         return self._stored[plan]
 
     def kept(self, plan: Plan) -> Node:
-        """Return a node whose rows are kept: in the table of its last operator, or else in one of its own."""
+        """Return a node whose rows are kept: in the table of its last operator, or else in one of its own.
+
+        Other clients of the file read the rows too, so no function of ours may be needed to show them; and
+        an expression that fails does so, and is counted, when the row is made, not when it is read.
+        """
         node = self.node(plan)
         if node.contents is not None:
             selects = node.contents()
             tables = {source.table for select in selects for source in select.sources}
-            if len(selects) == 1 and len(tables) == 1 and tables <= self.circuit.states:
+            plain = not any(FUNCTION in select.sql() for select in selects)
+            if len(selects) == 1 and len(tables) == 1 and tables <= self.circuit.states and plain:
                 return node
         return self.stored(plan)
 

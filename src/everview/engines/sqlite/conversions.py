@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everview.engines.sqlite.arithmetic import nearest_even_sql
 from everview.engines.sqlite.dates import day_sql
-from everview.engines.sqlite.decimals import fitted_sql, half_away_sql, rescaled_sql
+from everview.engines.sqlite.decimals import fitted_sql, half_away_sql, key_sql, rescaled_sql
 from everview.engines.sqlite.fragments import Operand, Writer
 from everview.engines.sqlite.public import clock_sql, fraction_sql, public_sql
 from everview.engines.sqlite.storage import SHORT_DIGITS, is_long
@@ -12,7 +12,7 @@ from everview.language.casts import cast_fails
 from everview.language.expressions import Cast
 from everview.language.types import Kind, Type
 
-__all__ = ["cast_sql"]
+__all__ = ["cast_sql", "integer_behind"]
 
 _EXACT_WHOLE = 1 << 53
 """Up to here every whole number is a double."""
@@ -42,6 +42,8 @@ def cast_sql(writer: Writer, cast: Cast, operand: Operand) -> str:
             return _short_to_double(writer, cast, operand)
         case (Kind.DOUBLE, Kind.BIGINT):
             return _double_to_bigint(writer, operand)
+        case (Kind.TEXT, Kind.DATE):
+            return _text_to_date(writer, cast, operand)
         case (Kind.TEXT, Kind.BIGINT):
             return _text_to_bigint(writer, cast, operand)
         case (_, Kind.TEXT) if source.kind is not Kind.DOUBLE:
@@ -79,22 +81,23 @@ def _through_keys(writer: Writer, cast: Cast, operand: Operand) -> str:
                 f"WHEN {a} < '1' THEN '0{'9' * before}' || substr({a}, 2) || '{'9' * after}' END"
             ),
         )
-    return writer.let([operand], lambda a: _integer_to_key(writer, cast, a, source))
-
-
-def _integer_to_key(writer: Writer, cast: Cast, number: str, source: Type) -> str:
-    """A scaled integer as a key: at most 18 of its digits vary, the others are zeros or nines."""
-    (whole, scale), (target_whole, target_scale) = source.digits, cast.type.digits
-    varying = min(whole + scale, SHORT_DIGITS)
-    before, after = target_whole + scale - varying, target_scale - scale
-    most = 10**varying - 1
-    positive = f"printf('1{'0' * before}%0{varying}d{'0' * after}', {number})"
-    negative = f"printf('0{'9' * before}%0{varying}d{'9' * after}', {most} + {number})"
-    otherwise = f" WHEN {number} IS NOT NULL THEN {writer.cast(cast, number)}" if whole > varying else ""
-    return (
-        f"CASE WHEN {number} BETWEEN 0 AND {most} THEN {positive} "
-        f"WHEN {number} BETWEEN -{most} AND -1 THEN {negative}{otherwise} END"
+    wide = sum(source.digits) > SHORT_DIGITS  # a BIGINT may have a digit more
+    return writer.let(
+        [operand],
+        lambda a: key_sql(
+            a, target_whole + target_scale, shift=after, otherwise=writer.cast(cast, a) if wide else None
+        ),
     )
+
+
+def integer_behind(operand: Operand, target: Type) -> tuple[str, int] | None:
+    """What `Operand.integer` is for a cast of this operand: only if it does nothing but add digits."""
+    if target.kind is not Kind.DECIMAL or operand.type.kind not in (Kind.BIGINT, Kind.DECIMAL):
+        return None
+    if is_long(operand.type) or cast_fails(operand.type, target):
+        return None
+    scale = operand.type.digits[1]
+    return (operand.sql, scale) if scale <= target.digits[1] else None
 
 
 def _short_to_double(writer: Writer, cast: Cast, operand: Operand) -> str:
@@ -128,6 +131,18 @@ def _text_to_bigint(writer: Writer, cast: Cast, operand: Operand) -> str:
         lambda a: (
             f"CASE WHEN length({a}) BETWEEN 1 AND {SHORT_DIGITS} AND {a} NOT GLOB '*[^0-9]*' "
             f"THEN CAST({a} AS INTEGER) ELSE {writer.cast(cast, a)} END"
+        ),
+    )
+
+
+def _text_to_date(writer: Writer, cast: Cast, operand: Operand) -> str:
+    """ISO dates are read by SQLite, which moves a day that is not in its month to the next one."""
+    shape = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+    return writer.let(
+        [operand],
+        lambda a: (
+            f"CASE WHEN {a} GLOB '{shape}' AND {a} >= '0001' AND date({a}, '+0 days') = {a} "
+            f"THEN CAST(strftime('%s', {a}) AS INTEGER) / 86400 ELSE {writer.cast(cast, a)} END"
         ),
     )
 

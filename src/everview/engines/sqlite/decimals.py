@@ -14,9 +14,9 @@ from everview.engines.sqlite.fragments import Operand, Writer
 from everview.engines.sqlite.literals import text_literal
 from everview.engines.sqlite.storage import SHORT_DIGITS, encode_long, is_long
 from everview.language.expressions import Call
-from everview.language.types import Type
+from everview.language.types import DECIMAL_DIGITS, Type, decimal_type
 
-__all__ = ["DECIMALS", "fitted_sql", "half_away_sql", "rescaled_sql"]
+__all__ = ["DECIMALS", "fitted_sql", "half_away_sql", "key_sql", "rescaled_sql"]
 
 
 def rescaled_sql(sql: str, by: int) -> str:
@@ -40,36 +40,69 @@ def fitted_sql(writer: Writer, number: str, target: Type, what: str) -> str:
     return f"CASE WHEN {number} NOT BETWEEN -{most} AND {most} THEN {failure} ELSE {number} END"
 
 
+def key_sql(number: str, digits: int, *, shift: int = 0, otherwise: str | None = None) -> str:
+    """The key of `digits` digits for a whole number times 10^shift; NULL for NULL.
+
+    At most 18 of the digits vary here, the others are zeros or nines; what has more is `otherwise`.
+    """
+    varying = min(digits - shift, SHORT_DIGITS)
+    before, most = digits - shift - varying, 10**varying - 1
+    positive = f"printf('1{'0' * before}%0{varying}d{'0' * shift}', {number})"
+    negative = f"printf('0{'9' * before}%0{varying}d{'9' * shift}', {most} + {number})"
+    rest = f" WHEN {number} IS NOT NULL THEN {otherwise}" if otherwise else ""
+    return (
+        f"CASE WHEN {number} BETWEEN 0 AND {most} THEN {positive} "
+        f"WHEN {number} BETWEEN -{most} AND -1 THEN {negative}{rest} END"
+    )
+
+
 def _plain(call: Call, operands: Sequence[Operand]) -> bool:
     """Whether everything is a scaled integer."""
     types = [operand.type for operand in operands if operand.type.precision is not None]
     return not any(map(is_long, (*types, call.type)))
 
 
-def _aligned(operands: Sequence[Operand]) -> list[str]:
-    scale = max(operand.type.digits[1] for operand in operands)
-    return [rescaled_sql(operand.sql, scale - operand.type.digits[1]) for operand in operands]
+def _arithmetic(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
+    """+, − and ×: of integers in SQL, of anything longer in Python.
 
-
-def _aligned_or_python(operator: str) -> Implementation:
-    def implementation(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
-        if _plain(call, operands):
-            left, right = _aligned(operands)
-            return f"({left} {operator} {right})"
+    A long result of integers is made into a key if SQLite's 64 bits and the key's 18 digits hold it.
+    """
+    if _plain(call, operands):
+        return f"({_whole_result(call, operands, [operand.sql for operand in operands])})"
+    short = [_as_integer(operand) for operand in operands]
+    integers = [operand for operand in short if operand is not None]
+    if len(integers) < len(operands):
         return _python(writer, call, operands)
 
-    return implementation
+    def body(*names: str) -> str:
+        named = [Operand(name, old.type) for name, old in zip(names, integers, strict=True)]
+        result = Operand(_whole_result(call, named, names), call.type)
+        rarely = _python(writer, call, named)
+        return writer.let([result], lambda a: key_sql(a, sum(call.type.digits), otherwise=rarely))
+
+    return writer.let(integers, body)
 
 
-def _product(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
-    if _plain(call, operands):
-        return f"({operands[0].sql} * {operands[1].sql})"
-    return _python(writer, call, operands)
+def _as_integer(operand: Operand) -> Operand | None:
+    """The operand as the SQL of an integer, with a type that has its scale."""
+    if operand.integer is not None:
+        sql, scale = operand.integer
+        return Operand(sql, decimal_type(DECIMAL_DIGITS, scale))
+    return None if is_long(operand.type) else operand
+
+
+def _whole_result(call: Call, operands: Sequence[Operand], names: Sequence[str]) -> str:
+    if call.function == "*":
+        return f"{names[0]} * {names[1]}"
+    scale = call.type.digits[1]
+    scales = [operand.type.digits[1] for operand in operands]
+    left, right = (rescaled_sql(name, scale - own) for name, own in zip(names, scales, strict=True))
+    return f"{left} {call.function} {right}"
 
 
 def _python(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
     """+, −, × and ÷ on scaled integers of any size, which Python has."""
-    left, right = operands
+    left, right = (_as_integer(operand) or operand for operand in operands)
     left_scale, right_scale = left.type.digits[1], right.type.digits[1]
     whole, scale = call.type.digits
     name = {"+": "sum", "-": "difference", "*": "product", "/": "quotient"}[call.function]
@@ -140,9 +173,9 @@ def _whole(comparison: str, step: str) -> Implementation:
 
 
 DECIMALS: dict[str, Implementation] = {
-    "+": _aligned_or_python("+"),
-    "-": _aligned_or_python("-"),
-    "*": _product,
+    "+": _arithmetic,
+    "-": _arithmetic,
+    "*": _arithmetic,
     "/": _python,
     "%": _remainder,
     "neg": _single(lambda a: f"-{a}"),

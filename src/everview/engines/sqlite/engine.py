@@ -9,13 +9,14 @@ from typing import Any
 
 from everview.engines.sqlite.circuit import Changed, Circuit, united
 from everview.engines.sqlite.compiler import Compiler
-from everview.engines.sqlite.names import quoted
+from everview.engines.sqlite.names import internal, quoted
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.public import public_sql
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
 from everview.engines.sqlite.select import Select
 from everview.language.plan import Plan
 from everview.language.program import Program
+from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
 
@@ -39,14 +40,22 @@ class Engine:
         for number, (name, relation) in enumerate(self.program.relations.items()):
             self.relations[name] = stored_relation(self.circuit, relation, number)
             self.nodes[name] = self.relations[name].node(self.circuit)
-        compiler = Compiler(self.circuit, self.nodes)
-        self.plans.update((name, rewrite(view.plan)) for name, view in self.program.views.items())
+        known = catalog_of(self.program)
+        facts = Facts(known)
+        self.plans.update((n, rewrite(v.plan, facts=facts)) for n, v in self.program.views.items())
         self.shared.update(share(self.plans).plans)
+        for name, plan in self.shared.items():
+            known.setdefault(name, Facts(known).keys(plan))
+        compiler = Compiler(self.circuit, self.nodes, Facts(known))
         for name, plan in self.shared.items():
             self.nodes[name] = compiler.kept(plan)
 
-    def ddl(self) -> list[str]:
-        """Return what creates all tables, indexes, and the views under which others read them."""
+    def relation_ddl(self) -> list[str]:
+        """Return what creates the tables of the relations."""
+        return [statement for relation in self.relations.values() for statement in relation.table.ddl()]
+
+    def view_ddl(self) -> list[str]:
+        """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
         return [
             *self.circuit.ddl,
             *self.circuit.index_ddl(),
@@ -63,11 +72,12 @@ class Engine:
         ]
         if select.weight == "1":
             return f"CREATE VIEW {quoted(name)} AS {select.sql(columns=shown)}"
-        inner = select.sql(columns=[*shown, f"{select.weight} AS w"])
+        copies = internal("copies")  # a name that no column of a program has by accident
+        inner = select.sql(columns=[*shown, f"{select.weight} AS {copies}"])
         names = ", ".join(quoted(f.name) for f in schema)
         return (
-            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, w) AS ({inner} UNION ALL "
-            f"SELECT {names}, w - 1 FROM copy WHERE w > 1) SELECT {names} FROM copy"
+            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, {copies}) AS ({inner} UNION ALL "
+            f"SELECT {names}, {copies} - 1 FROM copy WHERE {copies} > 1) SELECT {names} FROM copy"
         )
 
     def contents(self, name: str) -> list[Select]:
@@ -87,13 +97,21 @@ class Engine:
 
     def create(self, connection: sqlite3.Connection) -> None:
         """Create all tables and bring the views to what they are over no rows."""
-        for statement in self.ddl():
+        for statement in self.relation_ddl():
+            connection.execute(statement)
+        self.create_views(connection)
+
+    def create_views(self, connection: sqlite3.Connection) -> None:
+        """Create what keeps the views, and bring them to what they are over the rows that relations have."""
+        for statement in self.view_ddl():
             connection.execute(statement)
         filled: set[str] = set()
         for first in self.circuit.initial:
             connection.execute(first.sql)
             if first.fills:
                 filled.add(first.fills)
+        # All at once: what a step reads of other relations is what they have now, less what is staged.
+        filled |= {r.delta for r in self.relations.values() if r.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
 
     def insert(

@@ -27,6 +27,8 @@ class Operand:
     type: Type
     repeatable: bool = False
     literal: Literal | None = None
+    integer: tuple[str, int] | None = None
+    """For a DECIMAL that was cast from a stored integer: that integer's SQL and scale."""
 
     @property
     def constant(self) -> Any:

@@ -11,6 +11,7 @@ call over constants once for all rows, and a failure is to be counted where it h
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -81,6 +82,7 @@ def register(connection: sqlite3.Connection, on_failure: Callable[[str], None]) 
 
     connection.create_function("ev_fail", 1, fail)
     connection.create_function("ev_raise", 1, refuse)
+    connection.create_function("ev_sqrt", 1, math.sqrt, deterministic=True)
     connection.create_function("ev_evaluate", -1, evaluator(fail))
     connection.create_function("ev_evaluate_strict", -1, evaluator(refuse))
     connection.create_function("ev_chain", -1, _handled(_chain, fail, nulls=True))

@@ -10,7 +10,7 @@ from everview.engines.sqlite.accumulators import Accumulator, accumulator
 from everview.engines.sqlite.circuit import Changed, Statement, live
 from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.scalars import compile_expression
+from everview.engines.sqlite.scalars import compile_expression, sortable
 from everview.engines.sqlite.select import Condition, Select, Source, equality, from_table
 from everview.engines.sqlite.statetable import StateTable, same_row
 from everview.engines.sqlite.storage import column_type
@@ -204,7 +204,7 @@ class _Groups:
         if len(rows) == 1:
             ((select, value),) = rows
             direction = "DESC" if call.function == "max" else "ASC"
-            return self._sql(select, [value], f"ORDER BY {value} {direction} LIMIT 1", last=value)
+            return self._sql(select, [value], f"ORDER BY {sortable(value)} {direction} LIMIT 1", last=value)
         parts = [self._sql(select, [f"{value} AS v"]) for select, value in rows]
         return f"SELECT {call.function}(v) FROM ({' UNION ALL '.join(parts)})"
 

@@ -75,6 +75,14 @@ class StoredRelation:
 
         return Node(self.relation.schema, delta, contents, is_set=not bag)
 
+    def stage_all(self, connection: sqlite3.Connection) -> int:
+        """Put all rows there are into the delta, as if they had just appeared; return how many."""
+        weight = "w" if self.relation.semantics is Semantics.BAG else "1"
+        return connection.execute(
+            f"INSERT INTO {self.delta} SELECT {self._listed}, {weight} FROM {self.table.name} "
+            f"WHERE {self.partial}"
+        ).rowcount
+
     def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], version: int) -> int:
         """Insert rows; return how many appeared. The delta holds what changed."""
         stage(connection, self.delta, rows, 1)
@@ -234,7 +242,6 @@ def stored_relation(circuit: Circuit, relation: Relation, number: int) -> Stored
     extras = (f"{value} INTEGER NOT NULL", "version INTEGER NOT NULL")
     unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
     table = StateTable(internal(name), relation.schema, extras, zero="", unique=unique)
-    circuit.ddl.extend(table.ddl())
     return StoredRelation(relation, table, delta, scratch)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from everview.engines.sqlite.arithmetic import CHAINED, chain_sql
-from everview.engines.sqlite.conversions import cast_sql
+from everview.engines.sqlite.conversions import cast_sql, integer_behind
 from everview.engines.sqlite.dispatch import call_sql
 from everview.engines.sqlite.fragments import Operand, Writer
 from everview.engines.sqlite.literals import literal_sql
@@ -39,7 +39,7 @@ from everview.language.expressions import (
 )
 from everview.language.types import Type
 
-__all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql"]
+__all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql", "sortable"]
 
 
 def compile_expression(expression: Expression, columns: Sequence[str], *, strict: bool = False) -> str:
@@ -54,11 +54,17 @@ def compile_expression(expression: Expression, columns: Sequence[str], *, strict
     return whole_sql(expression, lambda atom: compiler.operand(atom).sql, strict=strict)
 
 
+def sortable(sql: str) -> str:
+    """The text as a term of ORDER BY, where a bare number would mean a position; constants sort nothing."""
+    return "NULL" if sql.strip("()-").isdigit() else sql
+
+
 def sort_key_sql(key: SortKey, columns: Sequence[str], *, strict: bool = False) -> str:
     """A term of ORDER BY: direction and place of NULLs written out, NaN greatest by its stored form."""
     direction = "DESC" if key.descending else "ASC"
     nulls = "FIRST" if key.nulls_first else "LAST"
-    return f"{compile_expression(key.expression, columns, strict=strict)} {direction} NULLS {nulls}"
+    term = sortable(compile_expression(key.expression, columns, strict=strict))
+    return f"{term} {direction} NULLS {nulls}"
 
 
 def parameter_name(parameter: Parameter) -> str:
@@ -96,6 +102,11 @@ class _Compiler:
                 return Operand(literal_sql(value, kind), kind, repeatable=True, literal=expression)
             case Parameter():
                 return Operand(f":{parameter_name(expression)}", expression.type, repeatable=True)
+            case Cast(operand, kind):
+                inner = self.operand(operand)
+                return Operand(
+                    cast_sql(self._writer, expression, inner), kind, integer=integer_behind(inner, kind)
+                )
             case _:
                 return Operand(self._sql(expression), expression.type)
 
@@ -105,8 +116,6 @@ class _Compiler:
                 return self._chain(expression)
             case Call(_, arguments):
                 return call_sql(self._writer, expression, [self.operand(part) for part in arguments])
-            case Cast(operand):
-                return cast_sql(self._writer, expression, self.operand(operand))
             case And(arguments):
                 return self._junction("AND", arguments)
             case Or(arguments):
@@ -127,8 +136,8 @@ class _Compiler:
                 return f"(CASE {arms} ELSE {self.operand(default).sql} END)"
             case Exists() | InSubquery() | ScalarSubquery() | OuterColumn():
                 raise AssertionError(f"{type(expression).__name__}: a planner rule makes joins of subqueries")
-            case Column() | Literal() | Parameter():
-                raise AssertionError("an atom is no compound")
+            case Column() | Literal() | Parameter() | Cast():
+                raise AssertionError("written by `operand`")
             case _:
                 assert_never(expression)
 

@@ -22,6 +22,10 @@ HALF = 32
 _UNIT = 1074
 """Every double is a whole multiple of 2^−1074."""
 
+_SPLIT = float((1 << 27) + 1)
+_SMALL_WEIGHT = 1 << 26
+_TINY, _HUGE = 1e-250, 1e250
+
 Failed = Callable[[str], None]
 
 
@@ -41,8 +45,9 @@ class _Whole:
 class _Doubles:
     """The exact sum and the count of doubles.
 
-    Values of weight 1 are kept for `math.fsum`, which rounds once and is fast; the rest is summed in
-    whole multiples of the smallest double.
+    Terms are kept for `math.fsum`, which rounds once and is fast. A value of a greater weight is split
+    into halves of 26 bits first, whose products with a small weight are exact (Veltkamp, Dekker); what
+    cannot be split is summed in whole multiples of the smallest double.
     """
 
     def __init__(self) -> None:
@@ -60,6 +65,10 @@ class _Doubles:
             self.special.append(number)
         elif weight == 1:
             self.values.append(number)
+        elif 0 < weight < _SMALL_WEIGHT and _TINY < abs(number) < _HUGE:
+            upper = number * _SPLIT
+            upper -= upper - number
+            self.values += (upper * weight, (number - upper) * weight)
         else:
             self.total += _multiple(number) * weight
 

@@ -1,1 +1,1 @@
-"""One rewrite a file."""
+"""One rewrite a file; each states the equivalence it rests on. `planner.rewrite.RULES` is their order."""

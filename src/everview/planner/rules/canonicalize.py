@@ -52,14 +52,19 @@ def _same_names(inputs: tuple[Plan, ...]) -> bool:
     return len({tuple(field.name for field in plan.schema) for plan in inputs}) == 1
 
 
-def sort_key(expression: Expression) -> tuple[int, str]:
+def sort_key(expression: Expression) -> tuple[int, int, str]:
     """An order that does not look at names of columns; columns first, constants last."""
 
     def bare(node: Expression) -> Expression:
         return replace(node, name="") if isinstance(node, (Column, OuterColumn)) else node
 
-    rank = 0 if isinstance(expression, Column) else 2 if isinstance(expression, Literal) else 1
-    return rank, repr(transform(expression, bare))
+    match expression:
+        case Column(index):
+            return 0, index, ""
+        case Literal():
+            return 2, 0, repr(expression)
+        case _:
+            return 1, 0, repr(transform(expression, bare))
 
 
 def _ordered(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
