@@ -32,8 +32,10 @@ def svg(panels: Sequence[Panel]) -> str:
     width = _WIDTH * len(panels)
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
-            f'viewBox="0 0 {width} {_HEIGHT}" font-family="sans-serif" font-size="11" fill="#222">',
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
+                f'viewBox="0 0 {width} {_HEIGHT}" font-family="sans-serif" font-size="11" fill="#222">'
+            ),
             f'<rect width="{width}" height="{_HEIGHT}" fill="#fff"/>',
             *drawn,
             "</svg>\n",
@@ -78,6 +80,6 @@ def _text(x: float, y: float, text: str, *, anchor: str = "middle", size: int = 
 
 
 def _nice(value: float) -> float:
-    """Return the least of 1, 2, 2.5, 5 times a power of ten that is not below the value."""
+    """Return the least round number that is not below the value."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value)
+    return next(step * power for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if step * power >= value)

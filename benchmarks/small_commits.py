@@ -150,7 +150,7 @@ def _take_turns(
 
 
 def _new_rows(count: int, wanted: int) -> list[Row]:
-    """Rows all over the range of the table's keys; that one of them is there already is next to impossible."""
+    """Rows all over the range of the table's keys, none of which is there, but for a most unlikely chance."""
     rng = random.Random(2)
     return [
         (

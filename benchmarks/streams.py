@@ -48,6 +48,8 @@ class _Round:
     delete: dict[str, list[float]] = field(default_factory=lambda: {"site": [], "counting": []})
     view_tuples: int = 0
     bytes: dict[str, int] = field(default_factory=dict)
+    processor: float = 0.0
+    """Seconds of processor time that the site's inserts took: what they take on an idle machine."""
 
 
 def run(view: str, *, quick: bool) -> Result:
@@ -63,6 +65,7 @@ def run(view: str, *, quick: bool) -> Result:
         "delete_time_ratio": _ratio([r.delete for r in rounds], last),
         "extra_bytes_per_tuple": extra,
         "rows_per_second": rows / _seconds([r.insert for r in rounds], "site", last),
+        "rows_per_processor_second": rows / statistics.median(r.processor for r in rounds),
         "delete_rows_per_second": rows / _seconds([r.delete for r in rounds], "site", last),
         "view_tuples": tuples,
     }
@@ -108,7 +111,9 @@ def _round(view: str, count: int, batch: int, *, first: int) -> _Round:
             gc.collect()
             for part in batches:
                 for name, insert, _ in turn:
+                    start = time.process_time()
                     found.insert[name].append(_timed(insert, part))
+                    found.processor += (time.process_time() - start) if name == "site" else 0.0
             found.view_tuples = _check(site, counting)
             found.bytes = {name: _vacuumed(path) for name, path in paths.items()}
             gc.collect()
