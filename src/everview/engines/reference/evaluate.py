@@ -1,0 +1,181 @@
+"""Plans over lists of rows, node by node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from everview.engines.reference.aggregates import aggregate
+from everview.engines.reference.scalars import Row, Rows, Run, truth
+from everview.engines.reference.windows import sort_indices, window_column
+from everview.language.expressions import Expression, Literal, Parameter
+from everview.language.plan import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+    Values,
+    Window,
+)
+from everview.language.program import Program
+
+__all__ = ["Result", "Tables", "evaluate", "evaluate_views"]
+
+Tables = Mapping[str, Iterable[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The rows, duplicates repeated, sorted if the plan says so; and how many calls failed, giving NULL."""
+
+    rows: Rows
+    failures: int
+
+
+def evaluate(
+    plan: Plan, tables: Tables, *, parameters: Mapping[Parameter, Any] | None = None, strict: bool = False
+) -> Result:
+    """The bag of rows that a plan denotes over these tables.
+
+    A failing expression is NULL and counted, as in a view; with `strict` it is a DataError, as in a query.
+    """
+    evaluation = _Evaluation(tables)
+    run = Run(evaluation.rows, parameters or {}, strict)
+    evaluation.run = run
+    rows = evaluation.rows(plan, ())
+    return Result(rows, run.failures)
+
+
+def evaluate_views(program: Program, tables: Tables) -> dict[str, Result]:
+    """Every view of a program, over the contents of its relations."""
+    known = {name: list(tables.get(name, ())) for name in program.relations}
+    results: dict[str, Result] = {}
+    for name, view in program.views.items():
+        results[name] = evaluate(view.plan, known)
+        known[name] = results[name].rows
+    return results
+
+
+class _Evaluation:
+    run: Run
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def rows(self, plan: Plan, outer: tuple[Row, ...]) -> Rows:
+        """The rows of a plan; `outer` are the rows around it, inside first."""
+        match plan:
+            case Scan(name):
+                return list(self._tables[name])
+            case Values():
+                return [tuple(self.run.value(cell, (), outer) for cell in row) for row in plan.rows]
+            case Filter(child, predicate):
+                return [
+                    row for row in self.rows(child, outer) if truth(self.run.value(predicate, row, outer))
+                ]
+            case Project(child, expressions):
+                return [
+                    tuple(self.run.value(expression, row, outer) for expression in expressions)
+                    for row in self.rows(child, outer)
+                ]
+            case Join():
+                return self._join(plan, outer)
+            case UnionAll(inputs):
+                return [row for child in inputs for row in self.rows(child, outer)]
+            case Distinct(child):
+                return list(dict.fromkeys(self.rows(child, outer)))
+            case Intersect(left, right, keep):
+                both = Counter(self.rows(left, outer)) & Counter(self.rows(right, outer))
+                return list(both.elements()) if keep else list(both)
+            case Except(left, right, keep):
+                mine, theirs = Counter(self.rows(left, outer)), Counter(self.rows(right, outer))
+                return list((mine - theirs).elements()) if keep else [row for row in mine if not theirs[row]]
+            case Aggregate():
+                return self._aggregate(plan, outer)
+            case TopK():
+                return self._top(plan, outer)
+            case Window(child, calls):
+                rows = self.rows(child, outer)
+
+                def value(expression: Expression, row: Row) -> Any:
+                    return self.run.value(expression, row, outer)
+
+                columns = [window_column(call, rows, value, self.run) for call in calls]
+                return [(*row, *extra) for row, *extra in zip(rows, *columns, strict=True)]
+            case _:
+                assert_never(plan)
+
+    def _join(self, plan: Join, outer: tuple[Row, ...]) -> Rows:
+        left, right = self.rows(plan.left, outer), self.rows(plan.right, outer)
+        matches = [
+            (i, j)
+            for i, one in enumerate(left)
+            for j, other in enumerate(right)
+            if truth(self.run.value(plan.condition, one + other, outer))
+        ]
+        with_left, with_right = {i for i, _ in matches}, {j for _, j in matches}
+        if plan.kind is JoinKind.SEMI:
+            return [row for i, row in enumerate(left) if i in with_left]
+        if plan.kind is JoinKind.ANTI:
+            return [row for i, row in enumerate(left) if i not in with_left]
+        rows = [left[i] + right[j] for i, j in matches]
+        if plan.kind in (JoinKind.LEFT, JoinKind.FULL):
+            nothing = (None,) * len(plan.right.schema)
+            rows += [row + nothing for i, row in enumerate(left) if i not in with_left]
+        if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
+            nothing = (None,) * len(plan.left.schema)
+            rows += [nothing + row for j, row in enumerate(right) if j not in with_right]
+        return rows
+
+    def _aggregate(self, plan: Aggregate, outer: tuple[Row, ...]) -> Rows:
+        groups: dict[Row, Rows] = {} if plan.keys else {(): []}
+        for row in self.rows(plan.input, outer):
+            key = tuple(self.run.value(part, row, outer) for part in plan.keys)
+            groups.setdefault(key, []).append(row)
+        return [
+            (*key, *(self._aggregated(call, rows, outer) for call in plan.aggregates))
+            for key, rows in groups.items()
+        ]
+
+    def _aggregated(self, call: AggregateCall, rows: Rows, outer: tuple[Row, ...]) -> Any:
+        if call.filter is not None:
+            rows = [row for row in rows if truth(self.run.value(call.filter, row, outer))]
+        if call.argument is None:
+            return len(rows)
+        values = [self.run.value(call.argument, row, outer) for row in rows]
+        values = [value for value in values if value is not None]
+        if call.distinct:
+            values = list(dict.fromkeys(values))
+        try:
+            return aggregate(call.function, values, call.type)
+        except (ArithmeticError, ValueError) as error:
+            return self.run.failed(error)
+
+    def _top(self, plan: TopK, outer: tuple[Row, ...]) -> Rows:
+        rows = self.rows(plan.input, outer)
+        order = sort_indices(
+            rows, (*plan.order, *plan.ties), lambda expression, row: self.run.value(expression, row, outer)
+        )
+        start = self._count(plan.offset) or 0
+        limit = self._count(plan.limit)
+        chosen = order[start:] if limit is None else order[start : start + limit]
+        return [rows[index] for index in chosen]
+
+    def _count(self, count: Literal | Parameter | None) -> int | None:
+        if count is None:
+            return None
+        value = self.run.value(count, (), ())
+        if value is not None and value < 0:
+            raise ValueError("LIMIT and OFFSET are not negative")
+        return None if value is None else int(value)

@@ -1,0 +1,75 @@
+"""What a program declares: relations, which sites write, and views, which they read."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from everview.language.plan import Plan, Schema
+from everview.language.types import Field
+
+__all__ = ["Relation", "Semantics", "View"]
+
+
+class Semantics(enum.Enum):
+    """How concurrent writes to a relation meet (see the table of lattice tables in the design)."""
+
+    SET = "set"
+    KEYED = "keyed"
+    BAG = "bag"
+    ADD_WINS = "add_wins"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A replicated relation. `key` is not empty exactly when it is KEYED; `owner` names a TEXT column."""
+
+    name: str
+    schema: Schema
+    semantics: Semantics = Semantics.SET
+    key: tuple[str, ...] = ()
+    owner: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.schema]
+        if (self.semantics is Semantics.KEYED) != bool(self.key):
+            raise ValueError("a relation is keyed exactly when it has a key")
+        if not set(self.key) <= set(names) or len(set(names)) != len(names):
+            raise ValueError("columns are named once, and keys are columns")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(field.name for field in self.schema)
+
+    @property
+    def key_positions(self) -> tuple[int, ...]:
+        """Where the key's columns stand, in the order of the key."""
+        return tuple(self.columns.index(name) for name in self.key)
+
+    def field(self, name: str) -> Field:
+        """The column of that name."""
+        return self.schema[self.columns.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: its plan over relations and other views, and who publishes it if not every site keeps it.
+
+    `reads` are the relations and views it names, each once, in the order of the names.
+    """
+
+    name: str
+    plan: Plan
+    reads: tuple[str, ...]
+    authority: str | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of its rows."""
+        return self.plan.schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(field.name for field in self.schema)
