@@ -117,7 +117,7 @@ def _round(_call: Call, values: Sequence[Any]) -> Any:
     digits = values[1] if len(values) > 1 else 0
     if digits <= -100:
         return decimal.Decimal(0)
-    return EXACT.quantize(value, decimal.Decimal((0, (1,), -min(digits, 100)))) + decimal.Decimal(0)
+    return EXACT.add(EXACT.quantize(value, decimal.Decimal((0, (1,), -min(digits, 100)))), decimal.Decimal(0))
 
 
 def _whole(rounding: str, double: Callable[[float], int]) -> Implementation:

@@ -25,8 +25,8 @@ __all__ = [
     "arrow_table",
     "arrow_type",
     "column_names",
-    "from_arrow",
     "frame",
+    "from_arrow",
     "rows_of",
     "spark_schema",
     "spark_type",
@@ -116,9 +116,7 @@ def arrow_schema(fields: Sequence[Field]) -> pa.Schema:
 def arrow_table(schema: Schema, rows: Sequence[Row]) -> pa.Table:
     """Rows in their one form (see `language.values`) as columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    arrays = [
-        pa.array(column, arrow_type(field.type)) for field, column in zip(schema, columns, strict=True)
-    ]
+    arrays = [pa.array(column, arrow_type(field.type)) for field, column in zip(schema, columns, strict=True)]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
 
 
