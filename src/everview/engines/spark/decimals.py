@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from everview.engines.spark.text import Names
 
-__all__ = ["quotient"]
+__all__ = ["negated", "quotient"]
 
 _PIECE = 17
 _WIDE = 38 - _PIECE
@@ -46,7 +46,12 @@ def _unit(scale: int) -> str:
 
 def _digits(number: str) -> str:
     """The digits of a DECIMAL without sign and point."""
-    return f"replace(CAST(abs({number}) AS STRING), '.', '')"
+    return f"translate(CAST({number} AS STRING), '.-', '')"
+
+
+def negated(number: str, kind: str) -> str:
+    """The opposite of a DECIMAL; Spark's own `-` and `abs` round to 34 digits."""
+    return f"CAST(CAST(0 AS DECIMAL(1,0)) - {number} AS {kind})"
 
 
 def _whole(names: Names, number: str, divisor: str, *, places: int, wide: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from everview.engines.spark.decimals import quotient
+from everview.engines.spark.decimals import negated, quotient
 from everview.engines.spark.patterns import folded, like
 from everview.engines.spark.refusals import Refusal
 from everview.engines.spark.text import (
@@ -127,12 +127,21 @@ def _negated(_names: Names, call: Call, arguments: Texts) -> str:
         case Kind.DOUBLE:
             return f"(0.0D - {value})"
         case _:
-            return f"(- {value})"
+            return negated(value, sql_type(call.type))
 
 
-def _absolute(_names: Names, call: Call, arguments: Texts) -> str:
+def _absolute(names: Names, call: Call, arguments: Texts) -> str:
     (value,) = arguments
-    return f"abs(nullif({value}, {BIGINT_MIN}L))" if _kind(call) is Kind.BIGINT else f"abs({value})"
+    match _kind(call):
+        case Kind.BIGINT:
+            return f"abs(nullif({value}, {BIGINT_MIN}L))"
+        case Kind.DOUBLE:
+            return f"abs({value})"
+        case _:
+            opposite = sql_type(call.type)
+            return names.let(
+                arguments, lambda a: f"CASE WHEN {a} < 0 THEN {negated(a, opposite)} ELSE {a} END"
+            )
 
 
 def _sign(_names: Names, call: Call, arguments: Texts) -> str:
