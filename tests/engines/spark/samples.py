@@ -39,7 +39,12 @@ from everview.language.types import (
 from everview.language.values import check_value
 
 D = decimal.Decimal
-MONEY, BARE, WHOLE, TINY = decimal_type(10, 2), decimal_type(38, 10), decimal_type(19, 0), decimal_type(38, 30)
+MONEY, BARE, WHOLE, TINY = (
+    decimal_type(10, 2),
+    decimal_type(38, 10),
+    decimal_type(19, 0),
+    decimal_type(38, 30),
+)
 
 
 def _at(*parts):

@@ -31,7 +31,9 @@ def differences(spark, expressions, rows):
     run = Run(lambda plan, outer: [], {})
     base = frame(spark, SCHEMA, rows).repartition(1).cache()
     found = []
-    for batch in itertools.batched(expressions, BATCH) if hasattr(itertools, "batched") else _batched(expressions):
+    for batch in (
+        itertools.batched(expressions, BATCH) if hasattr(itertools, "batched") else _batched(expressions)
+    ):
         schema = tuple(Field(f"c{i}", e.type) for i, e in enumerate(batch))
         selected = base.selectExpr(*[f"{scalar(e)} AS e{i}" for i, e in enumerate(batch)])
         got_rows = rows_of(selected, schema)
@@ -39,7 +41,14 @@ def differences(spark, expressions, rows):
             for expression, value in zip(batch, got, strict=True):
                 wanted = run.value(expression, row, ())
                 if type(wanted) is not type(value) or order_key(wanted) != order_key(value):
-                    found.append((expression, [row[c.index] for c in walk(expression) if isinstance(c, Column)], wanted, value))
+                    found.append(
+                        (
+                            expression,
+                            [row[c.index] for c in walk(expression) if isinstance(c, Column)],
+                            wanted,
+                            value,
+                        )
+                    )
                 elif str(wanted) != str(value):
                     found.append((expression, row, repr(wanted), repr(value)))
     base.unpersist()
@@ -85,9 +94,19 @@ def every_call():
                     for escape in ("\\", "a", ""):
                         yield typed_call(name, (*arguments[:2], Literal(escape, TEXT)))
                 yield typed_call(name, arguments)
-    for pattern, escape in (("a%", "\\"), ("%b_", "\\"), ("a\\%", "\\"), ("a\\", "\\"), ("A$%.x", "x"), ("", "\\"), (None, "\\")):
+    for pattern, escape in (
+        ("a%", "\\"),
+        ("%b_", "\\"),
+        ("a\\%", "\\"),
+        ("a\\", "\\"),
+        ("A$%.x", "x"),
+        ("", "\\"),
+        (None, "\\"),
+    ):
         for name in ("like", "ilike"):
-            yield typed_call(name, (columns_of_kind(TEXT.kind)[0], Literal(pattern, TEXT), Literal(escape, TEXT)))
+            yield typed_call(
+                name, (columns_of_kind(TEXT.kind)[0], Literal(pattern, TEXT), Literal(escape, TEXT))
+            )
 
 
 def every_cast():
@@ -105,7 +124,9 @@ def report(found):
 
 def test_every_function_over_edges(spark):
     calls = [call for call in every_call() if call is not None and not is_refused(call)]
-    assert {call.function for call in calls} == {n for n, made in IMPLEMENTED.items() if not isinstance(made, Refusal)}
+    assert {call.function for call in calls} == {
+        n for n, made in IMPLEMENTED.items() if not isinstance(made, Refusal)
+    }
     found = differences(spark, calls, edge_rows(110))
     assert not found, report(found)
 
@@ -127,7 +148,9 @@ def test_random_expressions(spark, seed):
 def test_deep_expressions_do_not_explode():
     expression = Column(2, BIGINT)
     for _ in range(30):
-        expression = Call("/", (expression, Call("+", (expression_leaf(), Column(3, BIGINT)), BIGINT)), BIGINT)
+        expression = Call(
+            "/", (expression, Call("+", (expression_leaf(), Column(3, BIGINT)), BIGINT)), BIGINT
+        )
     assert len(scalar(expression)) < 20_000
 
 
@@ -137,7 +160,9 @@ def expression_leaf():
 
 class TestRefusals:
     def test_a_power_is_refused_when_compiled_with_a_way_out(self):
-        with pytest.raises(ProgramError, match=r"power.* cannot be run on Spark: .*last digit.*write products out"):
+        with pytest.raises(
+            ProgramError, match=r"power.* cannot be run on Spark: .*last digit.*write products out"
+        ):
             scalar(Call("power", (Column(5, DOUBLE), Column(6, DOUBLE)), DOUBLE))
 
     def test_what_is_refused_is_known(self):
@@ -148,10 +173,16 @@ class TestRefusals:
 
     def test_literals_survive_every_character(self, spark):
         texts = ["", "'", "\\", "${spark.app.name}", "a\n\r\tb", '"', "`", "😀", "\x01", "--x", "/*", "{x}"]
-        row = spark.range(1).selectExpr(*[scalar(Literal(t, TEXT)) + f" AS c{i}" for i, t in enumerate(texts)]).first()
+        row = (
+            spark.range(1)
+            .selectExpr(*[scalar(Literal(t, TEXT)) + f" AS c{i}" for i, t in enumerate(texts)])
+            .first()
+        )
         assert list(row) == texts
 
     def test_null_of_every_type(self, spark):
-        selected = spark.range(1).selectExpr(*[scalar(Literal(None, kind)) + f" AS c{i}" for i, kind in enumerate(EDGES)])
+        selected = spark.range(1).selectExpr(
+            *[scalar(Literal(None, kind)) + f" AS c{i}" for i, kind in enumerate(EDGES)]
+        )
         assert list(selected.first()) == [None] * len(EDGES)
         assert scalar(Literal(None, BOOLEAN)) == "CAST(NULL AS BOOLEAN)"
