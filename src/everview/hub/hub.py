@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -106,7 +106,7 @@ class Hub:
         """Give the store up; the Spark session goes on, for others may use it."""
         self._closed = True
 
-    def __enter__(self) -> Hub:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -165,7 +165,8 @@ def _check(program: Program) -> None:
     for relation in program.relations.values():
         if relation.semantics in _LATER:
             raise ProgramError(
-                f"{relation.name}: relations with {_LATER[relation.semantics]} are not supported on the hub yet",
+                f"{relation.name}: relations with {_LATER[relation.semantics]} are not supported "
+                "on the hub yet",
                 hint="declare it as a set relation",
             )
     for view in program.views.values():

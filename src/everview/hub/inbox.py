@@ -82,7 +82,7 @@ class Inbox:
         return len(checked)
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
-        """A DataFrame, its columns matched by name; one Spark job, which counts the rows as it writes them."""
+        """A DataFrame, its columns matched by name; one Spark job, which writes and counts the rows."""
         selected = frame.select(*_converted(relation, frame))
         folder = self._folder(relation, present=present)
         seen = Observation()

@@ -55,7 +55,8 @@ def merged_relation(schema: Schema, stored: str, arrived: str | None) -> str:
     (`number`); the last one counts. A row that never was has length 0 and is not stored.
     """
     columns = ", ".join(column_names(len(schema)))
-    rows = f"SELECT {columns}, now, CAST(NULL AS BOOLEAN) AS present, CAST(NULL AS BIGINT) AS number FROM {stored}"
+    unwritten = "CAST(NULL AS BOOLEAN) AS present, CAST(NULL AS BIGINT) AS number"
+    rows = f"SELECT {columns}, now, {unwritten} FROM {stored}"
     if arrived is not None:
         rows += f" UNION ALL SELECT {columns}, CAST(NULL AS BIGINT), present, number FROM {arrived}"
     joined = (
@@ -63,7 +64,8 @@ def merged_relation(schema: Schema, stored: str, arrived: str | None) -> str:
         f"FROM ({rows}) GROUP BY {columns}"
     )
     turned = "CASE WHEN wanted <> (was % 2 = 1) THEN was + 1 ELSE was END"
-    return f"SELECT {columns}, now, was FROM (SELECT {columns}, {turned} AS now, was FROM ({joined})) WHERE now > 0"
+    grown = f"SELECT {columns}, {turned} AS now, was FROM ({joined})"
+    return f"SELECT {columns}, now, was FROM ({grown}) WHERE now > 0"
 
 
 def merged_view(schema: Schema, stored: str, delta: str) -> str:
