@@ -54,14 +54,29 @@ def is_same(wanted, got):
 
 
 @pytest.fixture(scope="module")
-def tables(spark):
+def quick(spark):
+    """On a few rows, compiling a query to Java takes longer than running it."""
+    session = spark.newSession()
+    for name in (
+        "spark.sql.ansi.enabled",
+        "spark.sql.session.timeZone",
+        "spark.sql.decimalOperations.allowPrecisionLoss",
+    ):
+        session.conf.set(name, spark.conf.get(name))
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    return session
+
+
+@pytest.fixture(scope="module")
+def tables(quick):
     tables = golden_tables()
     for name in GOLDEN.relations:
-        frame(spark, GOLDEN.schema(name), tables[name]).cache().createOrReplaceTempView(f"golden_{name}")
+        frame(quick, GOLDEN.schema(name), tables[name]).createOrReplaceTempView(f"golden_{name}")
     return tables
 
 
-def test_golden_queries(spark, tables):
+def test_golden_queries(quick, tables):
     """The queries whose rows PostgreSQL gave; those with subqueries wait for a rule that makes them joins."""
     wrong, refused = [], []
     for query in QUERIES:
@@ -72,7 +87,7 @@ def test_golden_queries(spark, tables):
             refused.append((query, str(error)))
             continue
         wanted = sorted_rows(evaluate(plan, tables).rows)
-        got = sorted_rows(rows_of(spark.sql(text), plan.schema))
+        got = sorted_rows(rows_of(quick.sql(text), plan.schema))
         if not is_same(wanted, got):
             wrong.append(f"{query}\n  wanted {wanted}\n  got    {got}")
     assert not wrong, "\n".join(wrong)
