@@ -105,6 +105,8 @@ def quickly(hub):
     """On a few rows, compiling a query to Java takes longer than running it."""
     hub._spark.conf.set("spark.sql.codegen.wholeStage", "false")
     hub._spark.conf.set("spark.sql.adaptive.enabled", "false")
+    hub._spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    hub._spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 
 def stored(hub, name):

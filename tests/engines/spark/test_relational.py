@@ -65,6 +65,8 @@ def quick(spark):
         session.conf.set(name, spark.conf.get(name))
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
     return session
 
 
