@@ -25,8 +25,8 @@ CREATE MATERIALIZED VIEW neighbours AS SELECT a.name AS one, b.name AS two
     FROM people a JOIN people b ON a.city = b.city;
 CREATE MATERIALIZED VIEW triangle AS SELECT a.id AS i FROM people a, people b, people c
     WHERE a.id = b.id AND b.city = c.city;
-CREATE MATERIALIZED VIEW by_city AS SELECT city, count(*) AS n, sum(score) AS s, avg(score) AS a, min(name) AS lo,
-    max(name) AS hi, count(DISTINCT id) AS d FROM people GROUP BY city;
+CREATE MATERIALIZED VIEW by_city AS SELECT city, count(*) AS n, sum(score) AS s, max(name) AS hi,
+    count(DISTINCT id) AS d FROM people GROUP BY city;
 CREATE MATERIALIZED VIEW totals AS SELECT count(*) AS n, sum(amount) AS total FROM orders;
 CREATE MATERIALIZED VIEW turnover AS SELECT city, sum(amount) AS total, count(item) AS n
     FROM people JOIN orders ON id = person GROUP BY city HAVING count(*) > 1;
@@ -41,8 +41,8 @@ CREATE MATERIALIZED VIEW right_joined AS SELECT name, item FROM people RIGHT JOI
 CREATE MATERIALIZED VIEW except_all AS SELECT id FROM people EXCEPT ALL SELECT person FROM orders;
 CREATE MATERIALIZED VIEW both AS SELECT id FROM people INTERSECT SELECT person FROM orders;
 CREATE MATERIALIZED VIEW either AS SELECT name AS t FROM people UNION ALL SELECT item FROM orders;
-CREATE MATERIALIZED VIEW ranked AS SELECT city, name, row_number() OVER (PARTITION BY city ORDER BY score) AS r
-    FROM people;
+CREATE MATERIALIZED VIEW ranked AS SELECT city, name,
+    row_number() OVER (PARTITION BY city ORDER BY score) AS r FROM people;
 CREATE MATERIALIZED VIEW best AS SELECT name, score FROM people ORDER BY score DESC LIMIT 3;
 CREATE MATERIALIZED VIEW computed AS SELECT upper(name) || '!' AS n, amount / (id - 2) AS q,
     CASE WHEN item LIKE 't%' THEN 1 ELSE 0 END AS tea
@@ -84,7 +84,7 @@ def test_views_equal_their_queries_after_every_refresh(spark, tmp_path):
                 # One step each in which a relation is left alone.
                 if (step, relation) in ((2, "people"), (3, "orders")):
                     continue
-                rows = [chance.row(relation) for _ in range(8 if step == 0 else 3)]
+                rows = [chance.row(relation) for _ in range(6 if step == 0 else 2)]
                 rows += [chance.one(*seen[relation]) for _ in range(2) if seen[relation]]
                 hub.insert(relation, rows)
                 base[relation] |= set(map(canonical, rows))
@@ -110,7 +110,7 @@ def quickly(hub):
 
 
 def stored(hub, name):
-    """The rows of a view, read from its files without a Spark job, which would cost more than all else here."""
+    """The rows of a view, read from its files without a Spark job."""
     fields = hub.program.schema(name)
     table = pq.read_table(hub._files.uri(hub._record.tables[name]).removeprefix("file://"))
     columns = [column.to_pylist() for column in table.columns[: len(fields) + 1]]
@@ -118,4 +118,4 @@ def stored(hub, name):
 
 
 def canonical(row):
-    return tuple(NAN if cell != cell else cell for cell in row)  # noqa: PLR0124  (NaN)
+    return tuple(NAN if cell != cell else cell for cell in row)  # only NaN differs from itself
