@@ -1,25 +1,18 @@
 """Every expression of the fixture has the value that PostgreSQL gave it."""
 
-from pathlib import Path
-
 import pytest
+from tests.language import goldens
 
 from everview.engines.reference import evaluate
 from everview.errors import DataError
 from everview.language.program import Program
 
-FIXTURE = Path(__file__).parent / "fixtures" / "expressions.txt"
 EMPTY = Program.parse("")
 
 
-def cases():
-    for line in FIXTURE.read_text(encoding="utf-8").splitlines():
-        if line.strip() and not line.startswith("#"):
-            expression, _, expected = line.partition(" => ")
-            yield pytest.param(expression, expected, id=expression)
-
-
-@pytest.mark.parametrize(("expression", "expected"), list(cases()))
+@pytest.mark.parametrize(
+    ("expression", "expected"), [pytest.param(*case, id=case[0]) for case in goldens.expressions()]
+)
 def test_value_is_postgresqls(expression, expected):
     query = EMPTY.bind_query(f"SELECT CAST(({expression}) AS TEXT)")
     lenient = evaluate(query.plan, {})

@@ -426,22 +426,27 @@ def resolve(name: str, types: tuple[Type, ...]) -> tuple[tuple[Type, ...], Type]
         if cost is not None and (best is None or cost < best[0]):
             best = (cost, signature)
     if best is None:
-        raise NoSignatureError(f"{function.sql} does not take ({', '.join(map(str, types))})")
+        raise NoSignatureError(f"{_shown(function)} does not take ({', '.join(map(str, types))})")
     targets = _targets(best[1], types)
     return targets, best[1].returns(targets)
+
+
+def _shown(function: Function) -> str:
+    """A function's name as it is written."""
+    return {"neg": "-", "like": "LIKE", "ilike": "ILIKE"}.get(function.name, function.name)
 
 
 def _resolve_unified(function: Function, types: tuple[Type, ...]) -> tuple[tuple[Type, ...], Type]:
     least, most = function.arity
     if len(types) < least or (most is not None and len(types) > most):
-        raise NoSignatureError(f"{function.sql} does not take {len(types)} arguments")
+        raise NoSignatureError(f"{_shown(function)} does not take {len(types)} arguments")
     if function.name == "concat":
         return (TEXT,) * len(types), TEXT
     common: Type | None = types[0]
     for other in types[1:]:
         common = common_type(common, other) if common is not None else None
     if common is None or function.unified is None:
-        raise NoSignatureError(f"{function.sql} does not take ({', '.join(map(str, types))})")
+        raise NoSignatureError(f"{_shown(function)} does not take ({', '.join(map(str, types))})")
     if common.kind is Kind.UNKNOWN:
         common = TEXT
     targets = (common,) * len(types)

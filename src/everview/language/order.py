@@ -7,6 +7,7 @@ is needed; −0.0 was made 0.0 at the door, so equal numbers are equal bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -35,16 +36,20 @@ def less_or_equal(left: Any, right: Any) -> bool:
 def sorted_rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The rows in order, duplicates repeated.
 
-    Rows without NULL or NaN compare as they are, which is several times faster; a float column may
-    hold NaN, whose comparisons are all false, so only columns without floats take that way.
+    Rows without NULL or NaN compare as they are, which is several times faster.
     """
     listed = list(rows)
-    plain = all(
-        type(None) not in types and float not in types
-        for types in (set(map(type, column)) for column in zip(*listed, strict=True))
-    )
-    if plain:
+    width = len(listed[0]) if listed else 0
+    if all(_is_plain([row[index] for row in listed]) for index in range(width)):
         listed.sort()
     else:
         listed.sort(key=row_order_key)
     return listed
+
+
+def _is_plain(column: list[Any]) -> bool:
+    """Whether Python's own comparison orders these values as we do."""
+    types = set(map(type, column))
+    if type(None) in types:
+        return False
+    return float not in types or not any(map(math.isnan, column))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from everview.language.aggregates import AggregateCall, Frame, SortKey, WindowCall
-from everview.language.expressions import Column, Expression, Literal, Parameter, is_nullable, walk
+from everview.language.expressions import Expression, Literal, Parameter, columns_of, is_nullable
 from everview.language.types import BIGINT, BOOLEAN, Field, Type
 
 __all__ = [
@@ -76,9 +76,10 @@ class PlanError(ValueError):
 
 
 def _check(expression: Expression, width: int) -> None:
-    for node in walk(expression):
-        if isinstance(node, Column) and not 0 <= node.index < width:
-            raise PlanError(f"column {node.index} ({node.name}) of a row of {width} columns")
+    """Every column that the expression reads, inside subqueries too, is one of the row's."""
+    outside = [index for index in columns_of(expression) if not 0 <= index < width]
+    if outside:
+        raise PlanError(f"column {outside[0]} of a row of {width} columns")
 
 
 def _check_truth(predicate: Expression, width: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +26,7 @@ from everview.language.sql.context import Catalog, Context, Parameters
 from everview.language.sql.declarations import Declared, read_declaration
 from everview.language.sql.dialect import Token
 from everview.language.sql.queries import bind_query, bind_root
-from everview.language.sql.source import Source, folded
+from everview.language.sql.source import Source, folded, words
 from everview.language.sql.writes import bind_delete, bind_insert, bind_update, refuse_target
 from everview.language.statements import Delete, Insert, Query, Statement, Update
 
@@ -50,7 +51,8 @@ class Program:
         """The program that a text declares; ProgramError with line, column and hint if it cannot be."""
         if language != "sql":
             raise ProgramError(f"programs are written in 'sql', not in {language!r}")
-        return _read(text)
+        with _bounded_depth():
+            return _read(text)
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
@@ -82,6 +84,10 @@ class Program:
 
     def bind(self, sql: str) -> Statement:
         """A SELECT, INSERT, UPDATE or DELETE."""
+        with _bounded_depth():
+            return self._bind(sql)
+
+    def _bind(self, sql: str) -> Statement:
         source = Source(sql)
         trees = [tree for tree, _ in source.statements()]
         if len(trees) != 1:
@@ -102,9 +108,11 @@ class Program:
                 plan = bind_root(tree, context, ordered=True)
                 return Query(plan, _checked(context, plan))
             case _:
-                word = type(tree).__name__.upper()
-                raise source.error(
-                    tree, f"{word} cannot be run", hint="SELECT, INSERT, UPDATE and DELETE can"
+                word = words(tree)
+                raise source.error_at(
+                    source.tokens[0].start,
+                    f"{word} cannot be run",
+                    hint="SELECT, INSERT, UPDATE and DELETE can",
                 )
 
     def _schema(self, name: str) -> Schema | None:
@@ -115,6 +123,17 @@ class Program:
         if name not in self.relations:
             raise refuse_target(name, is_view=name in self.views)
         return self.relations[name]
+
+
+@contextmanager
+def _bounded_depth() -> Iterator[None]:
+    """Text nested beyond what Python's stack holds is an error of the text."""
+    try:
+        yield
+    except RecursionError:
+        raise ProgramError(
+            "expressions or queries are nested too deeply", hint="split it into several views, or WITH"
+        ) from None
 
 
 def _checked(context: Context, plan: Plan) -> tuple[Parameter, ...]:

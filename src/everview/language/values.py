@@ -16,7 +16,10 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, assert_never
 
 from everview.errors import DataError
@@ -62,15 +65,23 @@ def fit_decimal(value: decimal.Decimal, target: Type, *, rounded: bool = False) 
     """
     if not value.is_finite():
         raise UnfitError(f"a finite {target}")
-    whole, scale = target.digits
-    if value and value.adjusted() > 2 * whole + 2:
-        raise UnfitError(f"{target}: at most {whole} digits before the point")
-    result = EXACT.quantize(value, decimal.Decimal((0, (1,), -scale)))
-    if not rounded and result != value:
-        raise UnfitError(f"{target}: at most {scale} digits after the point")
-    if result and result.adjusted() >= whole:
-        raise UnfitError(f"{target}: at most {whole} digits before the point")
+    quantum, limit = _quantum(target)
+    if not -limit < value < limit:
+        raise UnfitError(f"{target}: at most {target.digits[0]} digits before the point")
+    result = EXACT.quantize(value, quantum)
+    if result != value:
+        if not rounded:
+            raise UnfitError(f"{target}: at most {target.digits[1]} digits after the point")
+        if not -limit < result < limit:
+            raise UnfitError(f"{target}: at most {target.digits[0]} digits before the point")
     return result or abs(result)
+
+
+@lru_cache(maxsize=1024)
+def _quantum(target: Type) -> tuple[decimal.Decimal, decimal.Decimal]:
+    """The least positive value of a DECIMAL type, and the least positive number too great for it."""
+    whole, scale = target.digits
+    return decimal.Decimal((0, (1,), -scale)), decimal.Decimal((0, (1,), whole))
 
 
 def check_value(value: Any, target: Type) -> Any:
@@ -153,7 +164,7 @@ def check_rows(
     tuples = _as_tuples(relation, fields, list(rows))
     if not tuples or not fields:
         return tuples
-    columns = list(zip(*tuples, strict=True))
+    columns = [list(map(itemgetter(index), tuples)) for index in range(len(fields))]
     checked = [_check_column(relation, field, column) for field, column in zip(fields, columns, strict=True)]
     if all(new is old for new, old in zip(checked, columns, strict=True)):
         return tuples
@@ -197,7 +208,7 @@ def _as_tuples(
     return tuples
 
 
-def _check_column(relation: str, field: Field, column: tuple[Any, ...]) -> Sequence[Any]:
+def _check_column(relation: str, field: Field, column: list[Any]) -> list[Any]:
     """The column itself when every cell is already in its one form, else a checked copy."""
     types = set(map(type, column))
     if _NONE in types and not field.nullable:
@@ -227,16 +238,19 @@ def _check_column(relation: str, field: Field, column: tuple[Any, ...]) -> Seque
     return checked
 
 
-def _is_canonical(kind: Kind, column: tuple[Any, ...]) -> bool:
+def _is_canonical(kind: Kind, column: list[Any]) -> bool:
     """Whether a column whose cells all have the right Python type surely needs no closer look."""
     match kind:
         case Kind.BOOLEAN | Kind.BLOB | Kind.DATE:
             return True
         case Kind.BIGINT:
-            numbers = [value for value in column if value is not None] if None in column else column
-            return not numbers or (min(numbers) >= BIGINT_MIN and max(numbers) <= BIGINT_MAX)
+            try:
+                array("q", [value for value in column if value is not None] if None in column else column)
+            except OverflowError:
+                return False
+            return True
         case Kind.TEXT:
-            joined = "".join([value for value in column if value is not None])
+            joined = "".join([value for value in column if value is not None] if None in column else column)
             try:
                 return "\0" not in joined and joined.encode() is not None
             except UnicodeEncodeError:

@@ -104,9 +104,7 @@ def _negate(_call: Call, values: Sequence[Any]) -> Any:
 
 def _sign(call: Call, values: Sequence[Any]) -> Any:
     (value,) = values
-    if value != value:  # noqa: PLR0124  (NaN)
-        return value
-    sign = (value > 0) - (value < 0)
+    sign = (value > 0) - (value < 0)  # 0 for NaN, as in PostgreSQL
     return decimal.Decimal(sign) if call.type.kind is Kind.DECIMAL else float(sign)
 
 
@@ -117,7 +115,7 @@ def _round(_call: Call, values: Sequence[Any]) -> Any:
     digits = values[1] if len(values) > 1 else 0
     if digits <= -100:
         return decimal.Decimal(0)
-    return EXACT.add(EXACT.quantize(value, decimal.Decimal((0, (1,), -min(digits, 100)))), decimal.Decimal(0))
+    return EXACT.quantize(value, decimal.Decimal((0, (1,), -min(digits, 100))))
 
 
 def _whole(rounding: str, double: Callable[[float], int]) -> Implementation:
@@ -227,10 +225,10 @@ def _extract(field: str) -> Implementation:
             case "doy":
                 return when.timetuple().tm_yday
             case "second":
-                return decimal.Decimal(when.second * 1_000_000 + when.microsecond).scaleb(-6)
+                return decimal.Decimal(when.second * 1_000_000 + when.microsecond).scaleb(-6, EXACT)
             case "epoch":
                 since = when - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-                return decimal.Decimal(since // dt.timedelta(microseconds=1)).scaleb(-6)
+                return decimal.Decimal(since // dt.timedelta(microseconds=1)).scaleb(-6, EXACT)
             case _:
                 return getattr(when, field)
 

@@ -91,8 +91,18 @@ def unify(
     return tuple(cast(source, node, operand, common) for node, operand in zip(nodes, operands, strict=True))
 
 
-def call(source: Source, node: exp.Expr, name: str, arguments: Sequence[Expression]) -> Call:
-    """A call of a function of ours, its arguments cast to the signature that fits best."""
+def call(
+    source: Source,
+    node: exp.Expr,
+    name: str,
+    arguments: Sequence[Expression],
+    *,
+    nodes: Sequence[exp.Expr] | None = None,
+) -> Call:
+    """A call of a function of ours, its arguments cast to the signature that fits best.
+
+    `nodes` are the trees of the arguments, to point at when one of them is to blame.
+    """
     if name != "round":  # its second argument counts digits, and stays a whole number
         arguments = _typed_beside(arguments)
     if name == "||":
@@ -101,8 +111,8 @@ def call(source: Source, node: exp.Expr, name: str, arguments: Sequence[Expressi
         targets, result = resolve(name, tuple(argument.type for argument in arguments))
     except NoSignatureError as error:
         raise source.error(node, str(error), hint=_advice(name, arguments)) from None
-    casted = zip(arguments, targets, strict=True)
-    return Call(name, tuple(cast(source, node, argument, target) for argument, target in casted), result)
+    parts = zip(nodes or [node] * len(targets), arguments, targets, strict=True)
+    return Call(name, tuple(cast(source, part, argument, target) for part, argument, target in parts), result)
 
 
 def _advice(name: str, arguments: Sequence[Expression]) -> str | None:
@@ -113,7 +123,7 @@ def _advice(name: str, arguments: Sequence[Expression]) -> str | None:
         return "cast the number to DECIMAL first"
     if name == "%" and Kind.DOUBLE in kinds:
         return "cast to DECIMAL or BIGINT first"
-    if FUNCTIONS[name].unified is not None or len(kinds) == 2:
+    if len(set(kinds)) > 1 and (FUNCTIONS[name].unified is not None or not name.isidentifier()):
         return "write a CAST"
     return None
 

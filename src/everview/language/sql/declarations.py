@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.language.relations import Relation, Semantics
-from everview.language.sql.source import Source, folded, nearest
+from everview.language.sql.source import Source, folded, nearest, words
 from everview.language.sql.typenames import bind_type
 from everview.language.types import Field, Kind
 
@@ -70,7 +70,7 @@ def declared_name(source: Source, node: exp.Expr) -> str:
 def read_declaration(source: Source, node: exp.Expr) -> Relation | Declared:
     """A relation, or a view whose query is still to be bound."""
     if not isinstance(node, exp.Create):
-        word = type(node).__name__.upper()
+        word = words(node)
         hint = "queries go to query(), writes to execute()"
         if isinstance(node, (exp.Drop, exp.Alter)):
             hint = "edit the declarations; a program is declared as a whole"
@@ -116,6 +116,8 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
         if isinstance(part, exp.PrimaryKey):
             key = _primary_key(source, part, key)
             continue
+        if isinstance(part, exp.Identifier):
+            raise source.error(part, f"column {folded(part)} has no type")
         if not isinstance(part, exp.ColumnDef):
             raise _refused(source, part)
         field, is_key = _column(source, part)
@@ -124,6 +126,8 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
         fields[field.name] = field
         if is_key:
             key = [*_once(source, part, key), field.name]
+    if not fields:
+        raise source.error(node.this, f"{name} has no columns")
     for column in key:
         if column not in fields:
             raise source.error(
@@ -155,6 +159,7 @@ def _column(source: Source, node: exp.ColumnDef) -> tuple[Field, bool]:
         if isinstance(kind, exp.NotNullColumnConstraint):
             nullable = bool(kind.args.get("allow_null"))
         elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            _refuse_key_options(source, kind)
             is_key = True
         else:
             raise _refused(source, kind, near=node)
@@ -162,10 +167,11 @@ def _column(source: Source, node: exp.ColumnDef) -> tuple[Field, bool]:
 
 
 def _refused(source: Source, node: exp.Expr, *, near: exp.Expr | None = None) -> Exception:
-    word, hint = _CONSTRAINTS.get(type(node), (type(node).__name__.upper(), ""))
+    word, hint = _CONSTRAINTS.get(type(node), (words(node), ""))
+    kept = word in ("UNIQUE", "CHECK", "REFERENCES", "FOREIGN KEY", "GENERATED", "EXCLUDE")
     return source.error(
         near or node,
-        f"{word} is refused: sites that write apart from each other cannot keep it",
+        f"{word} is refused" + (": sites that write apart from each other cannot keep it" if kept else ""),
         hint=hint or None,
         word=word.split()[0],
     )
@@ -179,8 +185,18 @@ def _once(source: Source, node: exp.Expr, key: list[str]) -> list[str]:
     return key
 
 
+def _refuse_key_options(source: Source, node: exp.Expr) -> None:
+    """PRIMARY KEY stands alone: no DEFERRABLE, no INCLUDE, no storage parameters."""
+    hint = "leave out what follows it"
+    source.only(node, ("this", "expressions", "include"), {"options": ("PRIMARY KEY with options", hint)})
+    extra = node.args.get("include")
+    if isinstance(extra, exp.Expr) and any(extra.args.values()):
+        raise source.error(node, "PRIMARY KEY with options is not supported here", hint=hint, word="PRIMARY")
+
+
 def _primary_key(source: Source, node: exp.Expr, key: list[str]) -> list[str]:
     _once(source, node, key)
+    _refuse_key_options(source, node)
     return [folded(part.this if isinstance(part, exp.Ordered) else part) for part in node.expressions]
 
 
@@ -194,7 +210,7 @@ def _options(source: Source, node: exp.Expr, known: tuple[str, ...]) -> dict[str
         name = part.name.lower() if isinstance(part, exp.Property) and "value" in part.args else ""
         value = part.args.get("value")
         if type(part) is not exp.Property or not isinstance(value, exp.Expr):
-            word = type(part).__name__.removesuffix("Property").upper()
+            word = words(part).removesuffix(" PROPERTY")
             raise source.error(node.this, f"{word} is not supported for {node.args.get('kind')}")
         if name not in known:
             hint = nearest(name, known) or f"there is {', '.join(known)}"

@@ -96,9 +96,8 @@ def _unknown(
 ) -> Exception:
     tables = [known for scope in scopes for known in scope.tables]
     if table is not None and table not in tables:
-        return source.error(
-            node.args["table"], f"there is no table {table} in FROM", hint=nearest(table, tables)
-        )
+        hint = nearest(table, tables) or f"FROM has {', '.join(tables) or 'no table'}"
+        return source.error(node.args["table"], f"there is no table {table} in FROM", hint=hint)
     names = {
         column.name for scope in scopes for column in scope.columns if table is None or column.table == table
     }

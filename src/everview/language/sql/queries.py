@@ -36,7 +36,7 @@ from everview.language.sql.context import Context
 from everview.language.sql.grouping import Collector, UngroupedError, regroup, window_columns
 from everview.language.sql.names import Scope
 from everview.language.sql.scalars import Scalars, unnest
-from everview.language.sql.source import folded
+from everview.language.sql.source import folded, words
 from everview.language.sql.tables import From, bind_from
 from everview.language.sql.windows import bind_sort_key, ties_after, with_ties
 from everview.language.types import TEXT, UNKNOWN
@@ -90,7 +90,7 @@ def _query(node: exp.Expr, context: Context, *, ordered: bool) -> Plan:
             context.source.only(node, ("expressions", "alias", *_ENDING), _REFUSALS)
             return _ordered_output(node, context, _values(node, context), ordered=ordered)
         case _:
-            raise context.source.error(node, f"{type(node).__name__.upper()} is not a query")
+            raise context.source.error(node, f"{words(node)} is not a query")
 
 
 def _with(node: exp.Expr, context: Context) -> Context:
@@ -172,7 +172,7 @@ def _set_operation(node: exp.Expr, context: Context, *, ordered: bool) -> Plan:
     source.only(node, ("this", "expression", "distinct", *_ENDING), _REFUSALS)
     left = _query(node.this, context, ordered=False)
     right = _query(node.args["expression"], context, ordered=False)
-    word = type(node).__name__.upper()
+    word = words(node)
     if len(left.schema) != len(right.schema):
         raise source.error(
             node.args["expression"],
@@ -222,7 +222,7 @@ def _ordered_output(node: exp.Expr, context: Context, plan: Plan, *, ordered: bo
                 )
             position = places[0]
         chosen = plan.schema[position]
-        keys.append(bind_sort_key(part, Column(position, chosen.type, chosen.name)))
+        keys.append(bind_sort_key(context.source, part, Column(position, chosen.type, chosen.name)))
     return _top(node, context, plan, keys, ordered=ordered)
 
 
@@ -425,7 +425,9 @@ class _Select:
                 raise source.error(part, "with DISTINCT, ORDER BY takes columns of the select list only")
             kind = (items[position][0] if position < len(items) else hidden[position - len(items)]).type
             name = items[position][1] if position < len(items) else ""
-            keys.append(bind_sort_key(part, Column(position, TEXT if kind == UNKNOWN else kind, name)))
+            keys.append(
+                bind_sort_key(source, part, Column(position, TEXT if kind == UNKNOWN else kind, name))
+            )
         return keys, hidden
 
     def _grouped(

@@ -32,7 +32,7 @@ from everview.language.sql.coerce import call, cast, coerce, natural_decimal, ou
 from everview.language.sql.context import Context
 from everview.language.sql.grouping import Collector
 from everview.language.sql.names import Scope, resolve_column
-from everview.language.sql.source import folded
+from everview.language.sql.source import folded, words
 from everview.language.sql.typenames import bind_type
 from everview.language.types import BIGINT, BIGINT_MAX, BIGINT_MIN, BOOLEAN, DOUBLE, TEXT, UNKNOWN
 from everview.language.values import canonical_double
@@ -71,7 +71,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.BitString: ("b'…'", "write a number"),
     exp.National: ("N'…'", "write a plain '…' text"),
     exp.Concat: ("'…' '…'", "write one text, or put || between them"),
-    exp.Parameter: ("$1", "write ? or :name"),
+    exp.Parameter: ("$ or @", "write ? or :name"),
     exp.TryCast: ("TRY_CAST", "write CAST; inside a view a failing cast is NULL"),
     exp.Star: ("*", "name the columns"),
     exp.AtTimeZone: ("AT TIME ZONE", "timestamps are UTC; add or subtract an INTERVAL"),
@@ -82,6 +82,12 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.BitwiseNot: ("~", "there are no operators on bits"),
     exp.Distinct: ("DISTINCT", "only aggregates take DISTINCT"),
     exp.Order: ("ORDER BY", "aggregates take no ORDER BY"),
+    exp.WithinGroup: ("WITHIN GROUP", "use min, max, or row_number() in a subquery"),
+    exp.IgnoreNulls: ("IGNORE NULLS", "filter the rows in a subquery"),
+    exp.JSONExtract: ("->", "store the parts in columns of their own"),
+    exp.RawString: ("$$…$$", "write a plain '…' text"),
+    exp.UnicodeString: ("U&'…'", "write a plain '…' text"),
+    exp.Dot: ("a schema's name", "a function's name stands alone"),
     exp.Kwarg: ("name => value", "write the arguments in order"),
 }
 
@@ -115,8 +121,14 @@ class Scalars:
         operator = _OPERATORS.get(type(node))
         if operator is not None:
             return self._operator(node, operator)
-        word, hint = _REFUSED.get(type(node), (type(node).__name__.upper(), ""))
-        raise self.context.source.error(node, f"{word} is not supported", hint=hint or None)
+        word, hint = _REFUSED.get(type(node), (words(node), ""))
+        keyword = word.split()[-1 if word.startswith("=") else 0]
+        raise self.context.source.error(
+            node,
+            f"{word} is not supported",
+            hint=hint or None,
+            word=keyword if keyword == keyword.upper() and type(node) in _REFUSED else None,
+        )
 
     def typed(self, node: exp.Expr) -> Expression:
         """The expression with a type of its own."""
@@ -144,7 +156,8 @@ class Scalars:
         left, right = unnest(node.this), unnest(node.expression)
         if isinstance(left, exp.Interval) or isinstance(right, exp.Interval):
             return bind_moved(self, node, operator)
-        return call(self.context.source, node, operator, [self.bind(left), self.bind(right)])
+        operands = [self.bind(left), self.bind(right)]
+        return call(self.context.source, node, operator, operands, nodes=(left, right))
 
 
 def _literal(self: Scalars, node: exp.Expr) -> Expression:
@@ -211,16 +224,13 @@ def _parameter(self: Scalars, node: exp.Expr) -> Expression:
 def _junction(self: Scalars, node: exp.Expr) -> Expression:
     kind = type(node)
     parts: list[exp.Expr] = []
-
-    def flatten(part: exp.Expr) -> None:
-        part = unnest(part)
+    waiting = [node]  # not by recursion: a chain may be thousands of conditions long
+    while waiting:
+        part = unnest(waiting.pop())
         if type(part) is kind:
-            flatten(part.this)
-            flatten(part.expression)
+            waiting += [part.expression, part.this]
         else:
             parts.append(part)
-
-    flatten(node)
     word = "AND" if kind is exp.And else "OR"
     bound = tuple(self.truth(part, word) for part in parts)
     return And(bound) if kind is exp.And else Or(bound)
@@ -264,6 +274,8 @@ def _in(self: Scalars, node: exp.Expr) -> Expression:
     if query is not None:
         return _in_subquery(self, node, operand, query)
     nodes = (node.this, *node.expressions)
+    if not node.expressions:
+        raise source.error(node, "IN takes a list of values or a subquery", word="IN")
     first, *items = unify(source, nodes, [operand, *(self.bind(i) for i in node.expressions)], what="IN")
     return InList(first, tuple(items))
 
@@ -283,8 +295,11 @@ def _between(self: Scalars, node: exp.Expr) -> Expression:
     source = self.context.source
     source.only(node, ("this", "low", "high"), {"symmetric": ("SYMMETRIC", "write the lesser bound first")})
     operand = self.bind(node.this)
-    low = call(source, node, ">=", [operand, self.bind(node.args["low"])])
-    high = call(source, node, "<=", [operand, self.bind(node.args["high"])])
+    bounds = (node.args["low"], node.args["high"])
+    low, high = (
+        call(source, node, operator, [operand, self.bind(bound)], nodes=(node.this, bound))
+        for operator, bound in zip((">=", "<="), bounds, strict=True)
+    )
     return And((low, high))
 
 
@@ -326,33 +341,11 @@ def _cast(self: Scalars, node: exp.Expr) -> Expression:
 
 
 _TYPE_WORDS = frozenset(
-    [
-        "BOOLEAN",
-        "BOOL",
-        "SMALLINT",
-        "INT",
-        "INTEGER",
-        "BIGINT",
-        "INT2",
-        "INT4",
-        "INT8",
-        "REAL",
-        "FLOAT",
-        "FLOAT4",
-        "FLOAT8",
-        "PRECISION",
-        "DOUBLE",
-        "DECIMAL",
-        "NUMERIC",
-        "TEXT",
-        "VARCHAR",
-        "BYTEA",
-        "BLOB",
-        "DATE",
-        "TIMESTAMP",
-        "TIMESTAMPTZ",
-        "ZONE",
-    ]
+    {
+        *("BOOLEAN", "BOOL", "SMALLINT", "INT", "INTEGER", "BIGINT", "INT2", "INT4", "INT8"),
+        *("REAL", "FLOAT", "FLOAT4", "FLOAT8", "PRECISION", "DOUBLE", "DECIMAL", "NUMERIC"),
+        *("TEXT", "VARCHAR", "BYTEA", "BLOB", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "ZONE"),
+    }
 )
 
 

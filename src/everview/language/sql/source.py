@@ -6,6 +6,7 @@ descendant does, and a modifier without any (FOR UPDATE) where its keyword does.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -17,13 +18,18 @@ from sqlglot.tokenizer_core import TokenType
 from everview.errors import ProgramError
 from everview.language.sql.dialect import Dialect, Token
 
-__all__ = ["Source", "folded", "nearest"]
+__all__ = ["Source", "folded", "nearest", "words"]
 
 
 def folded(identifier: exp.Expr) -> str:
     """A name as PostgreSQL takes it: lower case unless quoted."""
     name = str(identifier.this)
     return name if identifier.args.get("quoted") else name.lower()
+
+
+def words(node: exp.Expr) -> str:
+    """What kind of thing a node is, in the words of SQL: WithinGroup is WITHIN GROUP."""
+    return re.sub("([a-z])([A-Z])", r"\1 \2", type(node).__name__).upper()
 
 
 def nearest(name: str, names: Iterable[str], *, what: str = "did you mean") -> str | None:
@@ -42,6 +48,7 @@ class Source:
             self.tokens: list[Token] = list(Dialect().tokenize(text))
         except TokenError as error:
             raise self._token_error(error) from None
+        self._starts = [token.start for token in self.tokens]
 
     def statements(self) -> Iterator[tuple[exp.Expr, list[Token]]]:
         """Each statement's tree, with its tokens."""
@@ -60,6 +67,7 @@ class Source:
             raise self._parse_error(error) from None
         tree = trees[0] if trees else None
         if not isinstance(tree, exp.Expr) or isinstance(tree, exp.Command):
+            self._refuse_inner(tokens)
             first = tokens[0]
             raise self.error_at(
                 first.start,
@@ -67,6 +75,15 @@ class Source:
                 hint="programs hold CREATE TABLE and CREATE MATERIALIZED VIEW",
             )
         return tree
+
+    def _refuse_inner(self, tokens: list[Token]) -> None:
+        """Sqlglot gives up on a CREATE whose query has an error; parse the query alone to find it."""
+        start = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.ALIAS), None)
+        if start is not None and tokens[0].text.upper() == "CREATE":
+            try:
+                Dialect().parser().parse(tokens[start + 1 :], self.text)
+            except ParseError as error:
+                raise self._parse_error(error) from None
 
     def _parse_error(self, error: ParseError) -> ProgramError:
         first = error.errors[0] if error.errors else {}
@@ -76,6 +93,8 @@ class Source:
         if not isinstance(line, int) or not isinstance(column, int):
             return ProgramError(f"syntax error: {reason}")
         near = f" at {highlight!r}" if highlight else ""
+        if reason.startswith("Invalid expression"):
+            reason = "this is not expected here"
         return ProgramError(
             f"syntax error{near}: {reason[:1].lower()}{reason[1:]}",
             line=line,
@@ -83,14 +102,11 @@ class Source:
         )
 
     def _token_error(self, error: TokenError) -> ProgramError:
-        place = re.search(r"Missing (\S+) from (\d+):(\d+)", str(error))
-        if place is None:
+        opened = _unclosed(self.text)
+        if opened is None:
             return ProgramError(f"syntax error: {str(error).splitlines()[0]}")
-        return ProgramError(
-            f"syntax error: what begins here is never closed with {place[1]}",
-            line=int(place[2]),
-            column=int(place[3]),
-        )
+        mark = self.text[opened]
+        return self.error_at(opened, f"syntax error: what {mark} begins here is never closed")
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column, from 1, of an offset in the text."""
@@ -115,23 +131,24 @@ class Source:
     def error(
         self, node: exp.Expr, message: str, *, hint: str | None = None, word: str | None = None
     ) -> ProgramError:
-        """An error about a node; `word` is the keyword in or after it that is to blame."""
+        """An error about a node; `word` is the keyword that is to blame, where it stands nearest."""
         offset = self.offset(node)
         if word is not None:
-            found = next((t for t in self.tokens if t.start >= (offset or 0) and _is(t, word)), None)
-            found = found or next((t for t in self.tokens if _is(t, word)), None)
-            offset = found.start if found is not None else offset
+            near = offset or 0
+            places = [token.start for token in self.tokens if _is(token, word)]
+            offset = min(places, key=lambda start: abs(start - near), default=offset)
         if offset is None:
-            return ProgramError(message, hint=hint)
+            # TRUE and NULL have no place; the statement has.
+            offset = self.tokens[0].start if self.tokens else 0
         return self.error_at(offset, message, hint=hint)
 
     def before(self, node: exp.Expr, *, skip_parentheses: bool = False) -> Token | None:
         """The token before a node."""
         offset = self.offset(node)
-        earlier = [t for t in self.tokens if offset is not None and t.start < offset]
-        while skip_parentheses and earlier and earlier[-1].token_type is TokenType.L_PAREN:
-            earlier.pop()
-        return earlier[-1] if earlier else None
+        index = bisect.bisect_left(self._starts, offset or 0) - 1
+        while skip_parentheses and index >= 0 and self.tokens[index].token_type is TokenType.L_PAREN:
+            index -= 1
+        return self.tokens[index] if index >= 0 else None
 
     def only(self, node: exp.Expr, allowed: Iterable[str], refusals: Mapping[str, tuple[str, str]]) -> None:
         """Refuse a node that carries anything but what is allowed: nothing is ever ignored in silence.
@@ -145,7 +162,7 @@ class Source:
             word, hint = refusals.get(key, (key.strip("_").upper(), ""))
             raise self.error(
                 node,
-                f"{word} is not supported here",
+                "a schema's name is not supported here" if word == "." else f"{word} is not supported here",
                 hint=hint or None,
                 word=word.split()[0],
             )
@@ -153,3 +170,20 @@ class Source:
 
 def _is(token: Token, word: str) -> bool:
     return token.text.upper().split(" ")[0] == word.upper()
+
+
+def _unclosed(text: str) -> int | None:
+    """Where the quotation or comment begins that the text never closes."""
+    position = 0
+    while position < len(text):
+        rest = text[position:]
+        mark = next((m for m in ("--", "/*", "'", '"') if rest.startswith(m)), None)
+        if mark is None:
+            position += 1
+            continue
+        closing = {"--": "\n", "/*": "*/"}.get(mark, mark)
+        end = text.find(closing, position + len(mark))
+        if end < 0:
+            return None if mark == "--" else position
+        position = end + len(closing)
+    return None

@@ -19,7 +19,7 @@ from everview.language.sql.coerce import call
 from everview.language.sql.context import Context
 from everview.language.sql.names import Scope, Visible
 from everview.language.sql.scalars import Scalars
-from everview.language.sql.source import folded, nearest
+from everview.language.sql.source import folded, nearest, words
 
 __all__ = ["ONE_ROW", "From", "bind_from"]
 
@@ -107,7 +107,7 @@ def _table(context: Context, node: exp.Expr) -> From:
                 word="LATERAL",
             )
         case _:
-            raise source.error(node, f"{type(node).__name__.upper()} is not supported in FROM")
+            raise source.error(node, f"{words(node)} is not supported in FROM")
 
 
 def _named_table(context: Context, node: exp.Expr) -> From:

@@ -25,6 +25,7 @@ from everview.language.functions import NoSignatureError
 from everview.language.plan import Schema
 from everview.language.sql.coerce import unify
 from everview.language.sql.scalars import Scalars
+from everview.language.sql.source import Source, words
 from everview.language.types import BIGINT, UNKNOWN, Type
 
 __all__ = ["bind_sort_key", "bind_window", "ties_after", "with_ties"]
@@ -33,8 +34,9 @@ _WHOLE = Frame("rows", None, None)
 _UP_TO_PEERS = Frame("range", None, 0)
 
 
-def bind_sort_key(node: exp.Expr, expression: Expression) -> SortKey:
+def bind_sort_key(source: Source, node: exp.Expr, expression: Expression) -> SortKey:
     """ASC, DESC, NULLS FIRST or LAST around an expression; sqlglot has filled in PostgreSQL's defaults."""
+    source.only(node, ("this", "desc", "nulls_first"), {"with_fill": ("WITH FILL", "")})
     return SortKey(expression, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
 
@@ -63,8 +65,7 @@ def bind_window(self: Scalars, node: exp.Expr, name: str, arguments: Sequence[ex
     )
     call_node = node.this
     if not isinstance(call_node, exp.Anonymous):
-        words = {exp.IgnoreNulls: "IGNORE NULLS", exp.RespectNulls: "RESPECT NULLS", exp.Filter: "FILTER"}
-        what = words.get(type(call_node), type(call_node).__name__.upper())
+        what = words(call_node)
         raise source.error(node, f"{what} is not supported in a window function", hint="write CASE inside it")
     if self.collector is None:
         raise source.error(node, f"window functions are not allowed in {self.clause}")
@@ -73,7 +74,7 @@ def bind_window(self: Scalars, node: exp.Expr, name: str, arguments: Sequence[ex
     partition = tuple(inner.typed(part) for part in node.args.get("partition_by") or ())
     order_node = node.args.get("order")
     order = tuple(
-        bind_sort_key(part, inner.typed(part.this))
+        bind_sort_key(source, part, inner.typed(part.this))
         for part in (order_node.expressions if order_node is not None else ())
     )
     bound, kind = _arguments(inner, call_node, name, arguments)
