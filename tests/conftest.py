@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase, MultiplexedDatabase, ReadOnlyDatabase
 
 from everview.engines.spark.session import start_session
+from everview.testing.fuzz import Coverage
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,3 +47,17 @@ def spark():
     session = start_session(master="local[2]", app_name="everview-tests")
     yield session
     session.stop()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what the fuzzer covered: each of its chunks reports its counts."""
+    found = [
+        Coverage.from_json(value)
+        for report in terminalreporter.stats.get("passed", ())
+        for name, value in report.user_properties
+        if name == "fuzz coverage"
+    ]
+    if found:
+        whole = sum(found, Coverage())
+        terminalreporter.section(f"fuzzer: {whole.summary()}")
+        terminalreporter.write_line(whole.table(columns=2))

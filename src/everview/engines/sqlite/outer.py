@@ -113,6 +113,8 @@ def compile_join(compiler: Compiler, join: Join) -> Node:
             return _Partners(compiler, join).node()
         case JoinKind.LEFT | JoinKind.RIGHT | JoinKind.FULL:
             sets = all(compiler.node(side).is_set for side in join.inputs)
+            if join.kind is JoinKind.FULL and all(f.nullable for side in join.inputs for f in side.schema):
+                sets = False  # a row of NULLs on either side, both without a partner, look the same
             return replace(compiler.node(without_partner(join)), schema=join.schema, is_set=sets)
         case _:
             assert_never(join.kind)

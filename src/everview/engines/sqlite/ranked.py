@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everview.engines.sqlite.circuit import Changed, Circuit, Statement, live, named, united
@@ -12,8 +13,8 @@ from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
 from everview.engines.sqlite.select import Select, equality, from_table
 from everview.engines.sqlite.statetable import StateTable
 from everview.language.aggregates import AGGREGATES, Frame, SortKey, WindowCall
-from everview.language.expressions import Expression, Literal
-from everview.language.plan import Schema, TopK, Window
+from everview.language.expressions import Column, Expression, Literal
+from everview.language.plan import Project, Schema, TopK, Window
 from everview.language.types import Kind
 
 if TYPE_CHECKING:
@@ -71,12 +72,18 @@ def _first_rows(selects: list[Select], sort: Sequence[SortKey], enough: int | No
     limit = "" if enough is None else f" LIMIT {enough}"
     if len(selects) == 1:
         (select,) = selects
-        order = ", ".join(sort_key_sql(key, select.columns) for key in sort)
+        order = ", ".join(sort_key_sql(key, select.columns) for key in _telling(sort, select.columns))
         tail = f"ORDER BY {order}{limit}" if order else limit.strip()
         return f"{named(select, schema)} {tail}"
     order = ", ".join(sort_key_sql(key, names) for key in sort)
     rows = united(selects, schema)
     return f"SELECT * FROM ({rows})" + (f" ORDER BY {order}" if order else "") + limit
+
+
+def _telling(sort: Sequence[SortKey], given: Sequence[str]) -> list[SortKey]:
+    """The sort keys without those that repeat an earlier one; an index must not name a column twice."""
+    texts = [compile_expression(key.expression, given) for key in sort]
+    return [key for place, key in enumerate(sort) if texts[place] not in texts[:place]]
 
 
 def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) -> None:
@@ -85,7 +92,7 @@ def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) ->
         return
     (source,) = select.sources
     by = []
-    for key in sort:
+    for key in _telling(sort, select.columns):
         alias, _, column = compile_expression(key.expression, select.columns).partition(".")
         if alias != source.alias or not column.isidentifier():
             break
@@ -97,6 +104,8 @@ def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) ->
 def compile_window(compiler: Compiler, plan: Window) -> Node:
     """Compute the touched partitions again: those that all calls agree on; without one, everything."""
     common = [key for key in plan.calls[0].partition if all(key in call.partition for call in plan.calls)]
+    if not all(isinstance(key, Column) for key in common):
+        return compiler.node(_with_keys(plan, common))
     source, keys = compiler.keyed(plan.input, common)
     assert source.contents is not None
     width = len(plan.input.schema)
@@ -137,6 +146,25 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
     )
 
 
+def _with_keys(plan: Window, keys: Sequence[Expression]) -> Project:
+    """The same, with the computed keys as columns: the kept rows are found by them when they go stale."""
+    width = len(plan.input.schema)
+    computed = [key for key in dict.fromkeys(keys) if not isinstance(key, Column)]
+    own = [Column(index, f.type, f.name) for index, f in enumerate(plan.input.schema)]
+    names = [*(f.name for f in plan.input.schema), *(f"key{index}" for index in range(len(computed)))]
+    wide = Project(plan.input, (*own, *computed), tuple(names))
+    place: dict[Expression, Expression] = {
+        key: Column(width + index, key.type) for index, key in enumerate(computed)
+    }
+    calls = tuple(
+        replace(call, partition=tuple(place.get(key, key) for key in call.partition)) for call in plan.calls
+    )
+    window = Window(wide, calls, plan.names)
+    results = range(width + len(computed), len(window.schema))
+    shown = [*own, *(Column(index, window.schema[index].type) for index in results)]
+    return Project(window, tuple(shown), tuple(f.name for f in plan.schema))
+
+
 def copies(rows: str, names: Sequence[str]) -> str:
     """Each row as often as it occurs: the functions number copies apart."""
     listed = ", ".join(names)
@@ -146,8 +174,25 @@ def copies(rows: str, names: Sequence[str]) -> str:
     )
 
 
+def _by_rows(call: WindowCall) -> WindowCall:
+    """first_value and last_value of a RANGE frame, as a frame of rows that may be sorted by ties as well.
+
+    Peers come in the order of their ties. Where the frame is unbounded, the wanted row is the partition's
+    first or last; where it stops at the current row, it is the first or last of its peers.
+    """
+    first = call.function == "first_value"
+    if call.frame is None or call.frame.mode != "range" or call.function not in ("first_value", "last_value"):
+        return call
+    whole = Frame("rows", None, None)
+    if (call.frame.start if first else call.frame.end) is None:
+        return replace(call, frame=whole)
+    peers = tuple(key.expression for key in call.order)
+    return replace(call, partition=(*call.partition, *peers), order=(), frame=whole)
+
+
 def window_sql(call: WindowCall, names: Sequence[str]) -> str:
     """Return a window call over rows of these columns."""
+    call = _by_rows(call)
     arguments = [compile_expression(argument, names) for argument in call.arguments]
     # Peers are rows equal by `order` alone, so ties may only enter where they cannot make a difference.
     by_peers = call.function in ("rank", "dense_rank") or (

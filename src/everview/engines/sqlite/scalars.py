@@ -39,7 +39,7 @@ from everview.language.expressions import (
 )
 from everview.language.types import Type
 
-__all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql"]
+__all__ = ["bind_parameters", "compile_expression", "parameter_name", "sort_key_sql", "sortable"]
 
 
 def compile_expression(expression: Expression, columns: Sequence[str], *, strict: bool = False) -> str:
@@ -54,11 +54,17 @@ def compile_expression(expression: Expression, columns: Sequence[str], *, strict
     return whole_sql(expression, lambda atom: compiler.operand(atom).sql, strict=strict)
 
 
+def sortable(sql: str) -> str:
+    """The text as a term of ORDER BY, where a bare number would mean a position; constants sort nothing."""
+    return "NULL" if sql.strip("()-").isdigit() else sql
+
+
 def sort_key_sql(key: SortKey, columns: Sequence[str], *, strict: bool = False) -> str:
     """A term of ORDER BY: direction and place of NULLs written out, NaN greatest by its stored form."""
     direction = "DESC" if key.descending else "ASC"
     nulls = "FIRST" if key.nulls_first else "LAST"
-    return f"{compile_expression(key.expression, columns, strict=strict)} {direction} NULLS {nulls}"
+    term = sortable(compile_expression(key.expression, columns, strict=strict))
+    return f"{term} {direction} NULLS {nulls}"
 
 
 def parameter_name(parameter: Parameter) -> str:

@@ -13,6 +13,7 @@ from everview.language.expressions import (
     Call,
     Case,
     Column,
+    Exists,
     Expression,
     Literal,
     OuterColumn,
@@ -132,6 +133,9 @@ def _named(self: Scalars, node: exp.Expr, name: str) -> Expression:
             f"{name}() is not deterministic, so sites would disagree",
             hint="store the value in a column when the row is written, or pass it as a parameter",
         )
+    if name == "exists" and len(arguments) == 1 and isinstance(arguments[0], exp.Query):
+        # What sqlglot makes of EXISTS ((SELECT …) UNION …).
+        return Exists(self.context.bind_query(arguments[0], self.inner()))
     if name == "date_part":
         return _extract(self, node, _word(self, node, arguments, name), arguments[1])
     if name == "date_trunc":

@@ -330,20 +330,46 @@ def _cast(self: Scalars, node: exp.Expr) -> Expression:
         casts.insert(0, operand)
         operand = operand.this
     if isinstance(operand, exp.Literal) and operand.is_string:
-        before = source.before(operand)
-        if before is not None and before.text.upper() in _TYPE_WORDS:
+        around = _casts_around_typed_literal(self, operand)
+        if around is not None:
             # sqlglot takes timestamp '…'::date for timestamp ('…'::date); in SQL the first word is nearer.
-            casts = [casts[-1], *casts[:-1]]
+            casts.insert(0, casts.pop(len(casts) - 1 - around))
     bound = self.bind(operand)
     for step in casts:
         bound = cast(source, step, bound, bind_type(source, step.args["to"]))
     return bound
 
 
+def _casts_around_typed_literal(self: Scalars, literal: exp.Expr) -> int | None:
+    """How many `CAST (` stand before the type of a literal such as DATE '…'; None if it has no such type."""
+    source = self.context.source
+    offset = source.offset(literal)
+    words = [token.text.upper() for token in source.tokens if offset is not None and token.start < offset]
+    if not words or words[-1] not in _TYPE_WORDS:
+        return None
+    while words and words[-1] in _TYPE_WORDS | {"WITH", "WITHOUT", "TIME"}:
+        words.pop()
+    count = 0
+    while words[-2:] == ["CAST", "("]:
+        del words[-2:]
+        count += 1
+    return count
+
+
 _TYPE_WORDS = frozenset(
     {
         *("BOOLEAN", "BOOL", "SMALLINT", "INT", "INTEGER", "BIGINT", "INT2", "INT4", "INT8"),
-        *("REAL", "FLOAT", "FLOAT4", "FLOAT8", "PRECISION", "DOUBLE", "DECIMAL", "NUMERIC"),
+        *(
+            "REAL",
+            "FLOAT",
+            "FLOAT4",
+            "FLOAT8",
+            "PRECISION",
+            "DOUBLE",
+            "DECIMAL",
+            "NUMERIC",
+            "DOUBLE PRECISION",
+        ),
         *("TEXT", "VARCHAR", "BYTEA", "BLOB", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "ZONE"),
     }
 )

@@ -1,0 +1,92 @@
+"""What is under test: anything that takes writes and shows relations and views."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from everview.engines.sqlite import exact, functions
+from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.storage import load_rows, store_rows
+from everview.language.program import Program
+from everview.testing.fuzz.model import Row
+
+__all__ = ["EngineStore", "Store"]
+
+
+class Store(Protocol):
+    """A program in operation."""
+
+    def insert(self, relation: str, rows: Sequence[Row]) -> int:
+        """Insert rows; return how many appeared."""
+
+    def delete(self, relation: str, rows: Sequence[Row]) -> int:
+        """Delete rows; return how many disappeared."""
+
+    def rows(self, name: str) -> Sequence[Row]:
+        """The rows of a relation or view, copies repeated, in any order."""
+
+    def faults(self) -> list[str]:
+        """What is wrong inside, apart from the contents."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+@lru_cache(maxsize=2)
+def _compiled(program: Program) -> Engine:
+    """The engine of a program; several histories in turn run on one."""
+    return Engine(program)
+
+
+class EngineStore:
+    """The circuits of a program on a SQLite database in memory, without a site around them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._engine = _compiled(program)
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        self._version = 0
+        self._faults: list[str] = []
+        functions.register(self._connection, lambda _what: None)
+        exact.register(self._connection, lambda _what: None)
+        self._engine.prepare(self._connection)
+        self._connection.execute("BEGIN")
+        self._engine.create(self._connection)
+
+    def insert(self, relation: str, rows: Sequence[Row]) -> int:
+        """Insert rows; return how many appeared."""
+        self._version += 1
+        return self._engine.insert(self._connection, relation, self._stored(relation, rows), self._version)
+
+    def delete(self, relation: str, rows: Sequence[Row]) -> int:
+        """Delete rows; return how many disappeared."""
+        self._version += 1
+        return self._engine.delete(self._connection, relation, self._stored(relation, rows), self._version)
+
+    def _stored(self, relation: str, rows: Sequence[Row]) -> Sequence[Row]:
+        return store_rows([f.type for f in self._program.schema(relation)], rows)
+
+    def rows(self, name: str) -> Sequence[Row]:
+        """The rows of a relation or view, copies repeated, in any order."""
+        stored: list[Row] = []
+        for select in self._engine.contents(name):
+            for *row, weight in self._connection.execute(select.sql()):
+                if weight < 1:
+                    self._faults.append(f"{name} keeps {row} with weight {weight}")
+                stored += [tuple(row)] * weight
+        return load_rows([f.type for f in self._program.schema(name)], stored)
+
+    def faults(self) -> list[str]:
+        """Temporary tables that still have rows, and stored rows that are not there."""
+        found, self._faults = self._faults, []
+        for table in self._engine.circuit.temporary:
+            if self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").fetchone()[0]:
+                found.append(f"{table} still has rows")
+        return found
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()

@@ -1,0 +1,61 @@
+"""View = defining query after every statement: random programs and histories, and what they cover."""
+
+from pathlib import Path
+
+import pytest
+
+from everview.testing.fuzz import (
+    CONSTRUCTS,
+    Coverage,
+    check_case,
+    failure,
+    generate_case,
+    minimise,
+    parse_case,
+    write_case,
+)
+
+PAIRS = 2000
+CHUNKS = 20
+LEAST = 6
+"""In how many views each construct must see its rows change, so that it is really looked at."""
+
+REGRESSIONS = sorted((Path(__file__).parents[2] / "regressions" / "fuzz").glob("*.txt"))
+
+
+@pytest.fixture
+def shared(tmp_path_factory, request):
+    """A folder that all workers of this run share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "fuzz"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_view_is_its_query(chunk, shared, record_property):
+    coverage = Coverage()
+    size = PAIRS // CHUNKS
+    for seed in range(chunk * size, (chunk + 1) * size):
+        case = generate_case(seed)
+        assert len(case.history) >= 10
+        try:
+            coverage.add(case, check_case(case))
+        except Exception as error:  # noqa: BLE001 - whatever is raised, the case is to be seen
+            small = minimise(case)
+            pytest.fail(f"seed {seed}: {error}\n\n{write_case(small, title=failure(small) or '')}")
+    record_property("fuzz coverage", coverage.to_json())
+    (shared / f"{chunk}.part").write_text(coverage.to_json())
+    (shared / f"{chunk}.part").rename(shared / f"{chunk}.json")
+    done = list(shared.glob("*.json"))
+    if len(done) == CHUNKS:  # the last chunk to end sees what all have covered
+        whole = sum((Coverage.from_json(path.read_text()) for path in done), Coverage())
+        assert whole.pairs == PAIRS
+        assert {name: whole.changed[name] for name in CONSTRUCTS if whole.changed[name] < LEAST} == {}
+        assert set(whole.checked) <= set(CONSTRUCTS)
+        assert sum(whole.refusals.values()) <= PAIRS // 100
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_what_failed_once_passes(path):
+    check_case(parse_case(path.read_text()))
