@@ -7,6 +7,7 @@ import pytest
 from everview.testing.fuzz import (
     CONSTRUCTS,
     Coverage,
+    SiteStore,
     check_case,
     failure,
     generate_case,
@@ -54,6 +55,12 @@ def test_every_view_is_its_query(chunk, shared, record_property):
         assert {name: whole.changed[name] for name in CONSTRUCTS if whole.changed[name] < LEAST} == {}
         assert set(whole.checked) <= set(CONSTRUCTS)
         assert sum(whole.refusals.values()) <= PAIRS // 100
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_a_site_shows_queries_and_tells_what_its_views_are(chunk):
+    for seed in range(PAIRS + chunk * 20, PAIRS + (chunk + 1) * 20):
+        check_case(generate_case(seed), SiteStore)
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)

@@ -57,11 +57,12 @@ class _Check:
             self._compare(0, [])
             for number, statement in enumerate(self._case.history, start=1):
                 problems = []
-                for write in statement:
-                    wanted = getattr(self._model, write.action)(write.relation, write.rows)
-                    got = getattr(self._store, write.action)(write.relation, write.rows)
-                    if got != wanted:
-                        problems.append(f"{write.action} {write.relation} returned {got}, not {wanted}")
+                with self._store.together():
+                    for write in statement:
+                        wanted = getattr(self._model, write.action)(write.relation, write.rows)
+                        got = getattr(self._store, write.action)(write.relation, write.rows)
+                        if got != wanted:
+                            problems.append(f"{write.action} {write.relation} returned {got}, not {wanted}")
                 self._evaluate({write.relation for write in statement})
                 self._compare(number, problems)
         finally:
