@@ -7,7 +7,13 @@ import sys
 import pytest
 from benchmarks.__main__ import names
 
-FIGURES = {"provenance": {"product_seconds", "result_monomials", "pairwise_speedup"}}
+STREAMS = {"insert_time_ratio", "delete_time_ratio", "extra_bytes_per_tuple", "rows_per_second"}
+FIGURES = {
+    "join": STREAMS,
+    "projection": STREAMS,
+    "provenance": {"product_seconds", "result_monomials", "pairwise_speedup"},
+    "small_commits": {"p50_us", "p99_us", "trigger_ratio", "growth_100k_to_1m"},
+}
 
 
 @pytest.mark.parametrize("name", names())

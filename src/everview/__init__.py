@@ -1,6 +1,13 @@
-"""Materialized views that every site can read and write into, online or offline, and that converge."""
+"""Materialized views that every site can read and write into, online or offline, and that converge.
 
-from everview import crdt, testing
+A public name is loaded when it is first used: `everview --help` need not wait for the engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from everview.errors import (
     DataError,
     EverviewError,
@@ -11,8 +18,11 @@ from everview.errors import (
     StoreError,
     SyncError,
 )
-from everview.language.program import Program
-from everview.site import Provenance, Site
+
+if TYPE_CHECKING:
+    from everview import crdt, testing
+    from everview.language.program import Program
+    from everview.site import Provenance, Site
 
 __all__ = [
     "DataError",
@@ -29,3 +39,24 @@ __all__ = [
     "crdt",
     "testing",
 ]
+
+_MODULES = ("crdt", "testing")
+_HOMES = {
+    "Program": "everview.language.program",
+    "Provenance": "everview.site",
+    "Site": "everview.site",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"everview.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'everview' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

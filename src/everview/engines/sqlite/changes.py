@@ -17,11 +17,15 @@ Change = tuple[tuple[Any, ...], int]
 
 @dataclass(slots=True)
 class Changes:
-    """Sums up the deltas of a transaction's statements, view by view."""
+    """Sums up the deltas of a transaction's statements, view by view.
+
+    What a statement changed is set aside until `keep` or `drop` says what became of the statement.
+    """
 
     engine: Engine
     _branches: dict[str, list[Select]] = field(default_factory=dict)
     _net: dict[str, Counter[tuple[Any, ...]]] = field(default_factory=dict)
+    _new: list[tuple[str, tuple[Any, ...], int]] = field(default_factory=list)
 
     def follow(self, name: str) -> None:
         """Take notice of a relation or view from now on."""
@@ -34,16 +38,26 @@ class Changes:
 
     def collect(self, connection: sqlite3.Connection, changed: Changed) -> None:
         """Add what one statement changed, while its deltas are there."""
-        for name, branches in self._branches.items():
+        for name, branches in list(self._branches.items()):  # a watch may be cancelled meanwhile
             rows = live(branches, changed)
             if not rows:
                 continue
-            net = self._net.setdefault(name, Counter())
             for *row, weight in connection.execute(consolidated(rows, self.engine.program.schema(name))):
-                net[tuple(row)] += weight
+                self._new.append((name, tuple(row), weight))
+
+    def keep(self) -> None:
+        """The statement is done."""
+        for name, row, weight in self._new:
+            self._net.setdefault(name, Counter())[row] += weight
+        self._new.clear()
+
+    def drop(self) -> None:
+        """The statement was undone."""
+        self._new.clear()
 
     def take(self) -> dict[str, list[Change]]:
         """Return the net changes of the transaction, and begin anew."""
+        self.keep()
         taken = {}
         for name, net in self._net.items():
             types = [column.type for column in self.engine.program.schema(name)]
@@ -56,3 +70,4 @@ class Changes:
     def forget(self) -> None:
         """Drop what was collected."""
         self._net.clear()
+        self._new.clear()

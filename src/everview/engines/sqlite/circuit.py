@@ -24,10 +24,14 @@ Changed = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL to run; `fills` names the delta or scratch table that it puts rows into."""
+    """SQL to run; `fills` names the delta or scratch table that it puts rows into.
+
+    `sweeps` marks one that has something to do only where rows may have gone.
+    """
 
     sql: str
     fills: str | None = None
+    sweeps: bool = False
 
 
 @dataclass(slots=True)
@@ -42,16 +46,24 @@ class Step:
     """The delta that it fills, where somebody reads it."""
     table: str
     """The state table that it keeps, if it has one."""
-    _known: dict[Changed, list[Statement]] = field(default_factory=dict)
+    grows: bool
+    """Whether its delta has only insertions when those of its inputs have."""
+    subtracting: tuple[Changed, ...]
+    """What the branches need that take away what others have too much."""
+    _known: dict[Changed, tuple[list[Statement], bool]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Make the statements anew when they are next needed."""
         self._known.clear()
 
-    def for_changes(self, changed: Changed) -> list[Statement]:
-        """Return the statements for these changes; made once for each combination."""
+    def for_changes(self, changed: Changed) -> tuple[list[Statement], bool]:
+        """Return the statements for these changes, and whether they take something away by themselves.
+
+        They are made once for each combination.
+        """
         if changed not in self._known:
-            self._known[changed] = self.statements(changed)
+            subtracts = any(needs <= changed for needs in self.subtracting)
+            self._known[changed] = self.statements(changed), subtracts
         return self._known[changed]
 
 
@@ -104,13 +116,18 @@ class Circuit:
         *,
         makes: str,
         table: str = "",
+        grows: bool = False,
     ) -> None:
-        """Add a step that runs when one of the branches may have rows; `how` tells people what it does."""
+        """Add a step that runs when one of the branches may have rows; `how` tells people what it does.
+
+        `grows` promises that where no row goes from the inputs none goes from the output.
+        """
         listed = list(branches)
         for branch in listed:
             branch.sql(on_index=self.request_index)
         reads = frozenset[str]().union(*(branch.needs for branch in listed))
-        self.steps.append(Step(title, how, reads, statements, makes, table))
+        subtracting = tuple(branch.needs for branch in listed if "-" in branch.weight)
+        self.steps.append(Step(title, how, reads, statements, makes, table, grows, subtracting))
 
     def steps_behind(self, tables: Iterable[str]) -> list[Step]:
         """Return the steps that the contents of these state tables depend on, in order."""
@@ -134,17 +151,30 @@ class Circuit:
             made.append(f"CREATE INDEX {name} ON {table} ({', '.join(by)}){where}")
         return made
 
-    def run(self, connection: sqlite3.Connection, changed: Iterable[str]) -> set[str]:
-        """Carry the changes in the given deltas through all steps; return all tables that have rows now."""
+    def run(
+        self, connection: sqlite3.Connection, changed: Iterable[str], shrunk: Iterable[str] = ()
+    ) -> set[str]:
+        """Carry the changes in the given deltas through all steps; return all tables that have rows now.
+
+        `shrunk` are those of the deltas in which rows may go. Where none goes nothing has to be swept, and
+        most commits only insert.
+        """
         filled = set(changed)
+        less = set(shrunk)
         for step in self.steps:
             live = step.reads & filled
             if not live:
                 continue
-            for statement in step.for_changes(live):
+            statements, subtracts = step.for_changes(live)
+            shrinks = subtracts or not less.isdisjoint(live)
+            for statement in statements:
+                if statement.sweeps and not shrinks:
+                    continue
                 cursor = connection.execute(statement.sql)
                 if statement.fills is not None and cursor.rowcount > 0:
                     filled.add(statement.fills)
+            if shrinks or not step.grows:
+                less.add(step.makes)
         return filled
 
 

@@ -34,6 +34,9 @@ from everview.language.plan import (
 )
 from everview.planner.facts import Facts
 
+FUNCTION = "ev_"
+"""How the names of our own SQL functions begin."""
+
 BRANCHES = 4
 """How many branches contents may have and still be read in place; more are stored."""
 
@@ -75,12 +78,17 @@ class Compiler:
         return self._stored[plan]
 
     def kept(self, plan: Plan) -> Node:
-        """Return a node whose rows are kept: in the table of its last operator, or else in one of its own."""
+        """Return a node whose rows are kept: in the table of its last operator, or else in one of its own.
+
+        Other clients of the file read the rows too, so no function of ours may be needed to show them; and
+        an expression that fails does so, and is counted, when the row is made, not when it is read.
+        """
         node = self.node(plan)
         if node.contents is not None:
             selects = node.contents()
             tables = {source.table for select in selects for source in select.sources}
-            if len(selects) == 1 and len(tables) == 1 and tables <= self.circuit.states:
+            plain = not any(FUNCTION in select.sql() for select in selects)
+            if len(selects) == 1 and len(tables) == 1 and tables <= self.circuit.states and plain:
                 return node
         return self.stored(plan)
 

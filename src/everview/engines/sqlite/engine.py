@@ -9,7 +9,7 @@ from typing import Any
 
 from everview.engines.sqlite.circuit import Changed, Circuit, united
 from everview.engines.sqlite.compiler import Compiler
-from everview.engines.sqlite.names import quoted
+from everview.engines.sqlite.names import internal, quoted
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.public import public_sql
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
@@ -50,8 +50,12 @@ class Engine:
         for name, plan in self.shared.items():
             self.nodes[name] = compiler.kept(plan)
 
-    def ddl(self) -> list[str]:
-        """Return what creates all tables, indexes, and the views under which others read them."""
+    def relation_ddl(self) -> list[str]:
+        """Return what creates the tables of the relations."""
+        return [statement for relation in self.relations.values() for statement in relation.table.ddl()]
+
+    def view_ddl(self) -> list[str]:
+        """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
         return [
             *self.circuit.ddl,
             *self.circuit.index_ddl(),
@@ -68,11 +72,12 @@ class Engine:
         ]
         if select.weight == "1":
             return f"CREATE VIEW {quoted(name)} AS {select.sql(columns=shown)}"
-        inner = select.sql(columns=[*shown, f"{select.weight} AS w"])
+        copies = internal("copies")  # a name that no column of a program has by accident
+        inner = select.sql(columns=[*shown, f"{select.weight} AS {copies}"])
         names = ", ".join(quoted(f.name) for f in schema)
         return (
-            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, w) AS ({inner} UNION ALL "
-            f"SELECT {names}, w - 1 FROM copy WHERE w > 1) SELECT {names} FROM copy"
+            f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, {copies}) AS ({inner} UNION ALL "
+            f"SELECT {names}, {copies} - 1 FROM copy WHERE {copies} > 1) SELECT {names} FROM copy"
         )
 
     def contents(self, name: str) -> list[Select]:
@@ -92,13 +97,21 @@ class Engine:
 
     def create(self, connection: sqlite3.Connection) -> None:
         """Create all tables and bring the views to what they are over no rows."""
-        for statement in self.ddl():
+        for statement in self.relation_ddl():
+            connection.execute(statement)
+        self.create_views(connection)
+
+    def create_views(self, connection: sqlite3.Connection) -> None:
+        """Create what keeps the views, and bring them to what they are over the rows that relations have."""
+        for statement in self.view_ddl():
             connection.execute(statement)
         filled: set[str] = set()
         for first in self.circuit.initial:
             connection.execute(first.sql)
             if first.fills:
                 filled.add(first.fills)
+        # All at once: what a step reads of other relations is what they have now, less what is staged.
+        filled |= {r.delta for r in self.relations.values() if r.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
 
     def insert(
@@ -115,7 +128,7 @@ class Engine:
         """
         relation = self.relations[name]
         count = relation.insert(connection, rows, version)
-        self._propagate(connection, relation, on_change)
+        self._propagate(connection, relation, on_change, shrinks=relation.replaces)
         return count
 
     def delete(
@@ -129,13 +142,19 @@ class Engine:
         """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
         relation = self.relations[name]
         count = relation.delete(connection, rows, version)
-        self._propagate(connection, relation, on_change)
+        self._propagate(connection, relation, on_change, shrinks=True)
         return count
 
     def _propagate(
-        self, connection: sqlite3.Connection, relation: StoredRelation, on_change: OnChange | None
+        self,
+        connection: sqlite3.Connection,
+        relation: StoredRelation,
+        on_change: OnChange | None,
+        *,
+        shrinks: bool,
     ) -> None:
-        filled = self.circuit.run(connection, [relation.delta])
+        changed = (relation.delta,)
+        filled = self.circuit.run(connection, changed, changed if shrinks else ())
         if on_change is not None:
             on_change(connection, frozenset(filled))
         self._clear(connection, filled)

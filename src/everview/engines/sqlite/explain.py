@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
+from everview.engines.sqlite.circuit import Step
 from everview.engines.sqlite.engine import Engine
 from everview.language.correlation import scans_of
 from everview.planner.explain import explain as explain_plan
@@ -27,12 +29,27 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         "",
         "On a commit:",
     ]
-    tables = [source.table for select in engine.contents(name) for source in select.sources]
-    for step in engine.circuit.steps_behind(tables):
-        size = connection.execute(f"SELECT count(*) FROM {step.table}").fetchone()[0] if step.table else 0
-        remembered = f"; remembers {size:,} rows in {step.table}" if step.table else ""
-        lines.append(f"  {step.title}: {step.how}{remembered}")
+    steps = engine.circuit.steps_behind(_tables(engine, name))
+    lines += [f"  {step.title}: {step.how}{_remembered(step, connection)}" for step in steps]
+    again = list(dict.fromkeys(step.title for step in steps if re.search("again|every", step.how)))
+    if again:
+        lines += ["", f"Computed again where a commit touches it: {', '.join(again)}. The rest is by change."]
+    else:
+        lines += ["", "All of it is by change: a commit costs what it changes, not what there is."]
     return "\n".join(lines)
+
+
+def _tables(engine: Engine, name: str) -> list[str]:
+    """The state tables that are looked at when the view is read, also those in its conditions."""
+    text = " ".join(select.sql() for select in engine.contents(name))
+    return [table for table in engine.circuit.states if re.search(rf"\b{table}\b", text)]
+
+
+def _remembered(step: Step, connection: sqlite3.Connection) -> str:
+    if not step.table:
+        return ""
+    size = connection.execute(f"SELECT count(*) FROM {step.table}").fetchone()[0]
+    return f"; remembers {size:,} {'row' if size == 1 else 'rows'} in {step.table}"
 
 
 def _parts(engine: Engine, name: str) -> list[str]:

@@ -69,9 +69,9 @@ class _Groups:
         self._change = self._circuit.scratch(f"d_g{number}", len(plan.schema))
         self._branches = self._source.delta()
         if again:
-            self._compute_again()  # asks for the indexes
+            self._upsert(self._touched)  # asks for the indexes
         self._circuit.step(
-            f"group by {len(plan.keys)} keys",
+            _title(len(plan.keys)),
             f"the touched groups, {'some aggregates again from their rows' if again else 'by change'}",
             self._branches,
             self._statements,
@@ -134,18 +134,18 @@ class _Groups:
         return f"{rows}{self._touched} AS t CROSS JOIN {self._table.name} AS g ON {same}"
 
     def _statements(self, changed: Changed) -> list[Statement]:
-        made = [Statement(f"INSERT INTO {self._touched} {self._summed(changed)}", self._touched)]
-        demanded = self._change in self._circuit.demanded
-        if demanded:
-            made.append(Statement(f"INSERT INTO {self._change} {self._visible(-1)}", self._change))
-        made.append(Statement(self._upsert()))
-        if any(kept.sums is None for kept in self._kept):
-            made.append(Statement(self._compute_again()))
-        if self._plan.keys:
-            made.append(Statement(self._table.sweep()))
-        if demanded:
-            made.append(Statement(f"INSERT INTO {self._change} {self._visible(1)}", self._change))
-        return made
+        """Only who reads the change needs the touched groups by themselves, to find what they were."""
+        sweep = [Statement(self._table.sweep(), sweeps=True)] if self._plan.keys else []
+        summed = self._summed(changed)
+        if self._change not in self._circuit.demanded:
+            return [Statement(self._upsert(f"({summed})")), *sweep]
+        return [
+            Statement(f"INSERT INTO {self._touched} {summed}", self._touched),
+            Statement(f"INSERT INTO {self._change} {self._visible(-1)}", self._change),
+            Statement(self._upsert(self._touched)),
+            *sweep,
+            Statement(f"INSERT INTO {self._change} {self._visible(1)}", self._change),
+        ]
 
     def _summed(self, changed: Changed) -> str:
         """The change of every touched group: its key, its number of rows, and what adds up."""
@@ -156,45 +156,32 @@ class _Groups:
             values = [_value(kept, branch) for kept in self._kept]
             cells = zip([*keys, branch.weight, *values], names, strict=True)
             parts.append(branch.sql(columns=[f"{sql} AS {name}" for sql, name in cells]))
-        sums = ["coalesce(sum(w), 0)"]
+        sums = ["coalesce(sum(w), 0) AS n"]
         for index, kept in enumerate(self._kept):
             if kept.sums:
                 weight = f"w * (v{index} IS NOT NULL)" if kept.call.argument is None else "w"
-                sums += [column.total.format(v=f"v{index}", w=weight) for column in kept.sums.columns]
+                totals = [column.total.format(v=f"v{index}", w=weight) for column in kept.sums.columns]
+                sums += [f"{total} AS {name}" for total, name in zip(totals, kept.names, strict=True)]
         listed = ", ".join(columns(len(self._keys)))
         group = f" GROUP BY {listed}" if listed else ""
         shown = ", ".join(filter(None, [listed, *sums]))
         return f"SELECT {shown} FROM ({' UNION ALL '.join(parts)}){group}"
 
-    def _upsert(self) -> str:
-        sums = [
-            (name, column)
-            for kept in self._kept
-            if kept.sums
-            for name, column in zip(kept.names, kept.sums.columns, strict=True)
-        ]
-        updates = ["n = n + excluded.n", *(column.merged(name) for name, column in sums)]
-        shown = [*self._table.columns]
-        for extra in self._table.extra_names:
-            known = extra == "n" or any(extra == name for name, _ in sums)
-            shown.append(extra if known else "NULL")
-        return self._table.upsert(f"SELECT {', '.join(shown)} FROM {self._touched}", updates)
-
-    def _compute_again(self) -> str:
-        """Compute what does not add up from the rows of each touched group."""
-        stored = [f"g.{column}" for column in self._table.columns]
-        updates = [
-            f"{kept.names[0]} = ({self._over_group(kept.call, stored)})"
-            for kept in self._kept
-            if kept.sums is None
-        ]
-        if not self._plan.keys:
-            return f"UPDATE {self._table.name} AS g SET {', '.join(updates)}"
-        touched = [f"t.{column}" for column in self._table.columns]
-        same = same_row(self._table.schema, stored, touched)
-        return (
-            f"UPDATE {self._table.name} AS g SET {', '.join(updates)} FROM {self._touched} AS t WHERE {same}"
-        )
+    def _upsert(self, touched: str) -> str:
+        """Add what adds up in the touched groups; the rest is computed from the rows that they have now."""
+        group = [f"x.{column}" for column in self._table.columns]
+        shown, updates = [*group, "x.n"], ["n = n + excluded.n"]
+        for kept in self._kept:
+            if kept.sums:
+                shown += [f"x.{name}" for name in kept.names]
+                updates += [
+                    column.merged(name) for name, column in zip(kept.names, kept.sums.columns, strict=True)
+                ]
+            else:
+                (name,) = kept.names
+                shown.append(f"({self._over_group(kept.call, group)})")
+                updates.append(f"{name} = excluded.{name}")
+        return self._table.upsert(f"SELECT {', '.join(shown)} FROM {touched} AS x", updates)
 
     def _over_group(self, call: AggregateCall, group: Sequence[str]) -> str:
         """An aggregate over the rows of one group."""
@@ -240,6 +227,12 @@ class _Groups:
             self._circuit.request_index(source, by + more)
 
         return select.sql(columns=shown, on_index=request, tail=tail)
+
+
+def _title(keys: int) -> str:
+    if not keys:
+        return "aggregate over all rows"
+    return f"group by {keys} {'key' if keys == 1 else 'keys'}"
 
 
 def _arrange(calls: Sequence[AggregateCall]) -> list[_Kept]:

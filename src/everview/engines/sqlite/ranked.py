@@ -13,8 +13,8 @@ from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
 from everview.engines.sqlite.select import Select, equality, from_table
 from everview.engines.sqlite.statetable import StateTable
 from everview.language.aggregates import AGGREGATES, Frame, SortKey, WindowCall
-from everview.language.expressions import Expression, Literal
-from everview.language.plan import Schema, TopK, Window
+from everview.language.expressions import Column, Expression, Literal
+from everview.language.plan import Project, Schema, TopK, Window
 from everview.language.types import Kind
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def _request_order(circuit: Circuit, select: Select, sort: Sequence[SortKey]) ->
 def compile_window(compiler: Compiler, plan: Window) -> Node:
     """Compute the touched partitions again: those that all calls agree on; without one, everything."""
     common = [key for key in plan.calls[0].partition if all(key in call.partition for call in plan.calls)]
+    if not all(isinstance(key, Column) for key in common):
+        return compiler.node(_with_keys(plan, common))
     source, keys = compiler.keyed(plan.input, common)
     assert source.contents is not None
     width = len(plan.input.schema)
@@ -142,6 +144,25 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
         else "all rows again: there is no common partition",
         partition=(touched, keys) if touched is not None else None,
     )
+
+
+def _with_keys(plan: Window, keys: Sequence[Expression]) -> Project:
+    """The same, with the computed keys as columns: the kept rows are found by them when they go stale."""
+    width = len(plan.input.schema)
+    computed = [key for key in dict.fromkeys(keys) if not isinstance(key, Column)]
+    own = [Column(index, f.type, f.name) for index, f in enumerate(plan.input.schema)]
+    names = [*(f.name for f in plan.input.schema), *(f"key{index}" for index in range(len(computed)))]
+    wide = Project(plan.input, (*own, *computed), tuple(names))
+    place: dict[Expression, Expression] = {
+        key: Column(width + index, key.type) for index, key in enumerate(computed)
+    }
+    calls = tuple(
+        replace(call, partition=tuple(place.get(key, key) for key in call.partition)) for call in plan.calls
+    )
+    window = Window(wide, calls, plan.names)
+    results = range(width + len(computed), len(window.schema))
+    shown = [*own, *(Column(index, window.schema[index].type) for index in results)]
+    return Project(window, tuple(shown), tuple(f.name for f in plan.schema))
 
 
 def copies(rows: str, names: Sequence[str]) -> str:

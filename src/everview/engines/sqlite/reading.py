@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.names import columns
+from everview.engines.sqlite.opening import STORE
 from everview.engines.sqlite.scalars import bind_parameters
 from everview.engines.sqlite.storage import load_rows
 from everview.engines.sqlite.store import Store
 from everview.language.expressions import Parameter
-from everview.language.plan import Plan
+from everview.language.plan import Plan, Schema
 from everview.planner.rewrite import rewrite
 
 Row = tuple[Any, ...]
+
+KNOWN_PLANS = 256
+"""How many rewritten plans are remembered, for queries that are asked again."""
 
 
 class Reading:
@@ -23,7 +28,7 @@ class Reading:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._rewritten: dict[Plan, Plan] = {}
+        self._rewrite = functools.lru_cache(maxsize=KNOWN_PLANS)(rewrite)
 
     def rows_of(
         self,
@@ -34,9 +39,7 @@ class Reading:
         strict: bool = True,
     ) -> list[Row]:
         """Return the rows of a plan, duplicates repeated; a failing expression raises unless not strict."""
-        if plan not in self._rewritten:
-            self._rewritten[plan] = rewrite(plan)
-        sql = self.batch(parameters, strict=strict).sql(self._rewritten[plan])
+        sql = self.batch(parameters, strict=strict).sql(self._rewrite(plan))
         return self.fetch(sql, plan, parameters, inside=inside)
 
     def batch(self, parameters: Mapping[Parameter, Any] | None = None, *, strict: bool = True) -> Batch:
@@ -49,9 +52,7 @@ class Reading:
         """Run a SELECT of a plan's columns and weight; return Python rows, duplicates repeated."""
         bound = bind_parameters(parameters or {})
         with self.store.reading(inside=inside) as handle, handle.failures.surfaced():
-            found = handle.connection.execute(sql, bound).fetchall()
-        repeated = [row[:-1] for row in found for _ in range(row[-1])]
-        return [tuple(row) for row in load_rows([column.type for column in plan.schema], repeated)]
+            return _loaded(plan.schema, handle.connection.execute(sql, bound).fetchall())
 
     def sorted_rows(self, name: str, *, inside: bool) -> list[Row]:
         """Return all rows of a relation or view, column by column, NULLs last, NaN greatest."""
@@ -59,9 +60,7 @@ class Reading:
         order = ", ".join(f"{column} NULLS LAST" for column in columns(len(schema)))
         sql = f"SELECT * FROM ({self.store.engine.rows_sql(name)}) ORDER BY {order}"
         with self.store.reading(inside=inside) as handle:
-            found = handle.connection.execute(sql).fetchall()
-        repeated = [row[:-1] for row in found for _ in range(row[-1])]
-        return [tuple(row) for row in load_rows([column.type for column in schema], repeated)]
+            return _loaded(schema, handle.connection.execute(sql).fetchall())
 
     def count(self, name: str, *, inside: bool) -> int:
         """Return how many rows a relation or view has."""
@@ -71,11 +70,15 @@ class Reading:
 
     def status(self, *, inside: bool) -> dict[str, Any]:
         """Return the site's name, incarnation, commits, sizes and failed expressions."""
+        with self.store.snapshot(inside=inside):
+            return self._status(inside=inside)
+
+    def _status(self, *, inside: bool) -> dict[str, Any]:
         with self.store.reading(inside=inside) as handle:
             digest, site, incarnation, version, failures = handle.connection.execute(
-                "SELECT program_hash, site, incarnation, version, failures FROM ev_store"
+                f"SELECT program_hash, site, incarnation, version, failures FROM {STORE}"
             ).fetchone()
-        path = Path(self.store.path)
+        path = Path(self.store.file)
         return {
             "path": self.store.path,
             "name": self.store.name or site,
@@ -87,3 +90,9 @@ class Reading:
             "relations": {name: self.count(name, inside=inside) for name in self.store.program.relations},
             "views": {name: self.count(name, inside=inside) for name in self.store.program.views},
         }
+
+
+def _loaded(schema: Schema, found: list[Row]) -> list[Row]:
+    """Values from stored rows that end with how often they are there."""
+    repeated = [row[:-1] for row in found for _ in range(row[-1])]
+    return [tuple(row) for row in load_rows([column.type for column in schema], repeated)]

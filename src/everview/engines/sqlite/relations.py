@@ -17,6 +17,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from everview.engines.sqlite.circuit import Circuit
@@ -30,9 +32,13 @@ _CHUNK = 250
 """Rows in one INSERT … VALUES: less than half the time a row of `executemany` takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredRelation:
-    """A relation's table and delta, and the statements that write to it."""
+    """A relation's table and delta, and the statements that write to it.
+
+    The statements are written once and take the version as a parameter: a new text for each commit would
+    be parsed and planned each time, which takes longer than running it.
+    """
 
     relation: Relation
     table: StateTable
@@ -50,6 +56,11 @@ class StoredRelation:
             case Semantics.BAG | Semantics.ADD_WINS:
                 return "w > 0"
 
+    @property
+    def replaces(self) -> bool:
+        """Whether an insertion can make other rows go."""
+        return self.relation.semantics is Semantics.KEYED
+
     def node(self, circuit: Circuit) -> Node:
         """Return how circuits read the relation and its change."""
         names = columns(len(self.relation.schema))
@@ -64,12 +75,20 @@ class StoredRelation:
 
         return Node(self.relation.schema, delta, contents, is_set=not bag)
 
+    def stage_all(self, connection: sqlite3.Connection) -> int:
+        """Put all rows there are into the delta, as if they had just appeared; return how many."""
+        weight = "w" if self.relation.semantics is Semantics.BAG else "1"
+        return connection.execute(
+            f"INSERT INTO {self.delta} SELECT {self._listed}, {weight} FROM {self.table.name} "
+            f"WHERE {self.partial}"
+        ).rowcount
+
     def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], version: int) -> int:
         """Insert rows; return how many appeared. The delta holds what changed."""
         stage(connection, self.delta, rows, 1)
         match self.relation.semantics:
             case Semantics.SET:
-                return self._set_insert(connection, len(rows), version)
+                return self._set_write(connection, len(rows), version, odd=True)
             case Semantics.KEYED:
                 return self._keyed_write(connection, version, alive=True)
             case Semantics.BAG:
@@ -83,7 +102,7 @@ class StoredRelation:
         stage(connection, self.delta, rows, -1)
         match self.relation.semantics:
             case Semantics.SET:
-                return self._set_delete(connection, len(rows), version)
+                return self._set_write(connection, len(rows), version, odd=False)
             case Semantics.KEYED:
                 return self._keyed_write(connection, version, alive=False)
             case Semantics.BAG:
@@ -91,55 +110,65 @@ class StoredRelation:
             case Semantics.ADD_WINS:
                 return self._add_wins_delete(connection, version)
 
-    @property
+    @cached_property
     def _listed(self) -> str:
         return ", ".join(self.table.columns)
 
-    @property
+    @cached_property
     def _summed(self) -> str:
         """The staged rows, each once."""
         return f"SELECT {self._listed}, sum(w) AS w FROM {self.delta} GROUP BY {self._listed}"
 
-    def _there(self, alias: str = "d") -> str:
-        """Whether the row of a staged row is there."""
-        stored, staged = ([f"{a}.{c}" for c in self.table.columns] for a in ("r", alias))
+    @cached_property
+    def _there(self) -> str:
+        """Whether the row of a staged row d is there."""
+        stored, staged = ([f"{a}.{c}" for c in self.table.columns] for a in ("r", "d"))
         same = same_row(self.table.schema, stored, staged)
         return f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {same} AND r.{self.partial})"
 
+    @cached_property
     def _once(self) -> str:
         """Of equal staged rows keep one."""
         first = f"SELECT min(rowid) FROM {self.delta} GROUP BY {self._listed}"
         return f"DELETE FROM {self.delta} WHERE rowid NOT IN ({first})"
 
-    def _set_insert(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
-        """Mostly all rows are new, and then the staged rows are the change; otherwise sort them out first."""
-        grow = self.table.upsert(
-            f"SELECT {self._listed}, 1, {version} FROM {self.delta}",
+    @cached_property
+    def _to_odd(self) -> str:
+        return self.table.upsert(
+            f"SELECT {self._listed}, 1, ? FROM {self.delta}",
             ["cl = cl + 1", "version = excluded.version"],
+            unless="cl & 1",
         )
-        return self._optimistic(connection, f"{grow} WHERE NOT cl & 1", grow, staged, there=True)
 
-    def _set_delete(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
-        key, given = ", ".join(self.table.key()), ", ".join(self.table.key())
-        grow = (
-            f"UPDATE {self.table.name} SET cl = cl + 1, version = {version} "
-            f"WHERE ({key}) IN (SELECT {given} FROM {self.delta}) AND cl & 1"
+    @cached_property
+    def _to_even(self) -> str:
+        key = ", ".join(self.table.key())
+        return (
+            f"UPDATE {self.table.name} SET cl = cl + 1, version = ? "
+            f"WHERE ({key}) IN (SELECT {key} FROM {self.delta}) AND cl & 1"
         )
-        return self._optimistic(connection, grow, grow, staged, there=False)
 
-    def _optimistic(
-        self, connection: sqlite3.Connection, attempt: str, grow: str, staged: int, *, there: bool
-    ) -> int:
+    def _set_write(self, connection: sqlite3.Connection, staged: int, version: int, *, odd: bool) -> int:
+        """Mostly every staged row changes, and then they are the change; otherwise sort them out first.
+
+        Of a single row the number of changed rows says all, so nothing needs to be taken back.
+        """
+        grow = self._to_odd if odd else self._to_even
+        if staged == 1:
+            if connection.execute(grow, (version,)).rowcount == 1:
+                return 1
+            connection.execute(f"DELETE FROM {self.delta}")
+            return 0
         connection.execute("SAVEPOINT attempt")
-        if connection.execute(attempt).rowcount == staged:
+        if connection.execute(grow, (version,)).rowcount == staged:
             connection.execute("RELEASE attempt")
             return staged
         connection.execute("ROLLBACK TO attempt")
         connection.execute("RELEASE attempt")
-        unless = "" if there else "NOT "
-        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {unless}{self._there()}")
-        connection.execute(self._once())
-        return connection.execute(grow).rowcount
+        unless = "" if odd else "NOT "
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {unless}{self._there}")
+        connection.execute(self._once)
+        return connection.execute(grow, (version,)).rowcount
 
     def _keyed_write(self, connection: sqlite3.Connection, version: int, *, alive: bool) -> int:
         """Replace the rows of the staged keys; of several rows for one key the last counts."""
@@ -153,8 +182,8 @@ class StoredRelation:
             f"FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {on} AND r.alive"
         )
         rest = [f"{name} = excluded.{name}" for name in (*self.table.columns, "alive", "version")]
-        staged = f"SELECT {self._listed}, {int(alive)}, {version} FROM {self.delta}"
-        connection.execute(self.table.upsert(staged, rest))
+        staged = f"SELECT {self._listed}, {int(alive)}, ? FROM {self.delta}"
+        connection.execute(self.table.upsert(staged, rest), (version,))
         if not alive:
             connection.execute(f"DELETE FROM {self.delta}")
         connection.execute(f"INSERT INTO {self.delta} SELECT * FROM {self.scratch}")
@@ -166,9 +195,9 @@ class StoredRelation:
 
     def _add(self, connection: sqlite3.Connection, rows: str, version: int) -> None:
         grow = self.table.upsert(
-            f"SELECT *, {version} FROM ({rows})", ["w = w + excluded.w", "version = excluded.version"]
+            f"SELECT *, ? FROM ({rows})", ["w = w + excluded.w", "version = excluded.version"]
         )
-        connection.execute(grow)
+        connection.execute(grow, (version,))
 
     def _bag_delete(self, connection: sqlite3.Connection, version: int) -> int:
         """Take away one copy for each staged row, as many as there are."""
@@ -186,20 +215,21 @@ class StoredRelation:
     def _add_wins_insert(self, connection: sqlite3.Connection, version: int) -> int:
         """Every insertion is one more; only the first makes the row appear."""
         connection.execute(f"INSERT INTO {self.scratch} {self._summed}")
-        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {self._there()}")
-        connection.execute(self._once())
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {self._there}")
+        connection.execute(self._once)
         self._add(connection, f"SELECT * FROM {self.scratch}", version)
         connection.execute(f"DELETE FROM {self.scratch}")
         return int(connection.execute(f"SELECT count(*) FROM {self.delta}").fetchone()[0])
 
     def _add_wins_delete(self, connection: sqlite3.Connection, version: int) -> int:
         """A deletion ends every insertion that is seen."""
-        connection.execute(f"DELETE FROM {self.delta} AS d WHERE NOT {self._there()}")
-        connection.execute(self._once())
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE NOT {self._there}")
+        connection.execute(self._once)
         key = ", ".join(self.table.key())
         return connection.execute(
-            f"UPDATE {self.table.name} SET w = 0, version = {version} "
-            f"WHERE ({key}) IN (SELECT {key} FROM {self.delta}) AND w > 0"
+            f"UPDATE {self.table.name} SET w = 0, version = ? "
+            f"WHERE ({key}) IN (SELECT {key} FROM {self.delta}) AND w > 0",
+            (version,),
         ).rowcount
 
 
@@ -212,18 +242,22 @@ def stored_relation(circuit: Circuit, relation: Relation, number: int) -> Stored
     extras = (f"{value} INTEGER NOT NULL", "version INTEGER NOT NULL")
     unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
     table = StateTable(internal(name), relation.schema, extras, zero="", unique=unique)
-    circuit.ddl.extend(table.ddl())
     return StoredRelation(relation, table, delta, scratch)
 
 
 def stage(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], weight: int) -> None:
     """Put rows into a delta, all with one weight."""
-    if not rows:
+    if len(rows) == 1:
+        connection.execute(_values(table, len(rows[0]), 1, weight), rows[0])
         return
-    width = len(rows[0])
-    one = f"({', '.join('?' * width)}, {weight})"
-    chunk = max(1, min(_CHUNK, 30_000 // max(width, 1)))
+    chunk = max(1, min(_CHUNK, 30_000 // max(len(rows[0]), 1))) if rows else 1
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
-        flat = [cell for row in part for cell in row]
-        connection.execute(f"INSERT INTO {table} VALUES {', '.join([one] * len(part))}", flat)
+        sql = _values(table, len(part[0]), len(part), weight)
+        connection.execute(sql, list(chain.from_iterable(part)))
+
+
+@lru_cache(maxsize=1024)
+def _values(table: str, width: int, count: int, weight: int) -> str:
+    one = f"({', '.join('?' * width)}, {weight})"
+    return f"INSERT INTO {table} VALUES {', '.join([one] * count)}"

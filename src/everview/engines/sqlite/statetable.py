@@ -76,8 +76,11 @@ class StateTable:
         primary = f"PRIMARY KEY ({', '.join(self.key())})"
         return f"CREATE TABLE {self.name} ({', '.join([*fields, *self.extras, primary])}) WITHOUT ROWID"
 
-    def upsert(self, rows: str, updates: Sequence[str]) -> str:
-        """Return the statement that adds rows, given with their extras, to those there are."""
+    def upsert(self, rows: str, updates: Sequence[str], *, unless: str = "") -> str:
+        """Return the statement that adds rows, given with their extras, to those there are.
+
+        A row that is there stays as it is where `unless`, a condition on it, is true.
+        """
         if not self.schema:  # one row there is, and it is updated
             return self._upsert_only(rows, updates)
         target = ", ".join(self.key())
@@ -86,6 +89,7 @@ class StateTable:
         return (
             f"INSERT INTO {self.name} ({names}) SELECT * FROM ({rows}) WHERE 1 "
             f"ON CONFLICT ({target}) DO UPDATE SET {', '.join(updates)}"
+            f"{f' WHERE NOT ({unless})' if unless else ''}"
         )
 
     def _upsert_only(self, rows: str, updates: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, assert_never
 
@@ -24,6 +25,7 @@ from everview.language.values import EXACT, NAN
 __all__ = [
     "NAN_TEXT",
     "SHORT_DIGITS",
+    "MalformedError",
     "column_type",
     "decode_long",
     "encode_long",
@@ -33,6 +35,7 @@ __all__ = [
     "load_value",
     "store_rows",
     "store_value",
+    "storing",
     "to_stored",
 ]
 
@@ -144,14 +147,30 @@ def load_value(stored: Any, target: Type) -> Any:
     return stored if stored is None or convert is None else convert(stored)
 
 
+Rows = Sequence[tuple[Any, ...]]
+
+
+def storing(types: Sequence[Type]) -> Callable[[Rows], Rows]:
+    """`store_rows` for these types, with the conversions looked up once."""
+    converters = [_store_column(target) for target in types]
+    return lambda rows: _convert(rows, converters)
+
+
 def store_rows(types: Sequence[Type], rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
     """Rows of values in their one form, as SQLite is given them; untouched when nothing must change."""
-    return _convert(rows, [_store_column(target) for target in types])
+    return storing(types)(rows)
+
+
+class MalformedError(sqlite3.DatabaseError):
+    """What lies in the file is the stored form of no value; to be explained like SQLite's own errors."""
 
 
 def load_rows(types: Sequence[Type], rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
     """Rows as SQLite gives them, as values; untouched when nothing must change."""
-    return _convert(rows, [_load_column(target) for target in types])
+    try:
+        return _convert(rows, [_load_column(target) for target in types])
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise MalformedError(f"a stored value is malformed ({error})") from error
 
 
 _Column = Sequence[Any]

@@ -1,42 +1,27 @@
-"""The file: opening, locking, transactions, and who may read while somebody writes.
+"""The file: locking, transactions, and who may read while somebody writes.
 
-One SQLite file in WAL mode. One connection writes, under a lock of this process and SQLite's own lock
-between processes; every other thread reads through a connection of its own, and sees the last commit. A
-database in memory has one connection for everything.
+One SQLite file in WAL mode with `synchronous = FULL`: a commit is on the disk when it returns, with all
+its views, and survives the death of the process and the loss of power. One connection writes, under a
+lock of this process and SQLite's own lock between processes; everybody else reads through a connection
+of their own, and sees the last commit. A database in memory has one connection for everything.
 """
 
 from __future__ import annotations
 
-import secrets
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from everview.engines.sqlite import exact, functions
-from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.functions import Failures
-from everview.engines.sqlite.migrations import FORMAT, migrate
+from everview.engines.sqlite.complaints import explained
+from everview.engines.sqlite.connections import WAIT_SECONDS, Handle, Readers, connect
+from everview.engines.sqlite.opening import STORE, open_store
 from everview.errors import StoreError
 from everview.language.program import Program
 
-APPLICATION_ID = 0x45565657
-"""'EVVW' in the file's header: what `file` and we know a store by."""
-
-WAIT_SECONDS = 5.0
-"""How long a writer waits for another one."""
-
 MEMORY = ":memory:"
-
-
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """A connection, and what became of failing calls on it."""
-
-    connection: sqlite3.Connection
-    failures: Failures
 
 
 class Store:
@@ -45,207 +30,188 @@ class Store:
     def __init__(self, path: str, program: Program | None, name: str) -> None:
         self.path = path
         self.in_memory = path == MEMORY
+        # Readers connect later, when the process may be in another folder.
+        self.file = path if self.in_memory else os.path.abspath(path)  # noqa: PTH100 - must not resolve links
+        self._process = os.getpid()
         self._lock = threading.RLock()
-        self._readers = threading.local()
-        self._handles: list[Handle] = []
+        self._snapshots = threading.local()
+        self._readers = Readers(self.file)
         self._failed = 0
+        self._version = 0
         self.closed = False
-        with self._explained("opened"):
-            self.writer = self._connect()
+        self._check_path()
+        with self.explained("opened"):
+            self.writer = connect(self.file, self._count_failure)
             try:
-                self.program, self.name = self._recognise(program, name)
-                self.engine = Engine(self.program)
-                self._ready()
+                self.engine, self.name = open_store(self.writer.connection, path, program, name)
+                self.engine.prepare(self.writer.connection)
             except BaseException:
-                self.close()
+                self.writer.connection.close()
                 raise
+        self.program = self.engine.program
+        self._failed = 0
 
-    def _connect(self, *, read_only: bool = False) -> Handle:
-        if not self.in_memory and not Path(self.path).parent.is_dir():
+    def _check_path(self) -> None:
+        folder = Path(self.file).parent
+        if not self.in_memory and not folder.is_dir():
             raise StoreError(
-                f"cannot open {self.path}: there is no folder {Path(self.path).parent}; create it first",
-                path=self.path,
+                f"cannot open {self.path}: there is no folder {folder}; create it first", path=self.path
             )
-        connection = sqlite3.connect(
-            self.path,
-            timeout=WAIT_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=1024,
-        )
-        handle = Handle(connection, functions.register(connection, self._count_failure))
-        exact.register(connection, self._count_failure)
-        self._handles.append(handle)
-        # Fewer and larger checkpoints: with the default of 1000 pages one commit in a hundred waits for one.
-        connection.execute("PRAGMA wal_autocheckpoint = 8000")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
-        return handle
+        if not self.in_memory and Path(self.file).is_dir():
+            raise StoreError(f"cannot open {self.path}: it is a folder; name a file in it", path=self.path)
 
     def _count_failure(self, _what: str) -> None:
         self._failed += 1
 
-    def _recognise(self, program: Program | None, name: str) -> tuple[Program, str]:
-        """Check whose file this is; create the tables of a new one."""
-        connection = self.writer.connection
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and application != APPLICATION_ID:
-            raise StoreError(
-                f"{self.path} is a database of something else, not an Everview store; choose another path",
-                path=self.path,
-            )
-        if not tables:
-            if program is None:
-                raise StoreError(
-                    f"{self.path} is no store yet, so a program is needed to create it", path=self.path
-                )
-            self._create(program, name)
-            return program, name
-        return self._reopen(program, name)
-
-    def _create(self, program: Program, name: str) -> None:
-        connection = self.writer.connection
-        if not self.in_memory:
-            connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-                connection.execute(
-                    "CREATE TABLE ev_store (one INTEGER PRIMARY KEY, program TEXT NOT NULL, "
-                    "program_hash TEXT NOT NULL, site TEXT NOT NULL, incarnation TEXT NOT NULL, "
-                    "version INTEGER NOT NULL, failures INTEGER NOT NULL)"
-                )
-                connection.execute(
-                    "INSERT INTO ev_store VALUES (1, ?, ?, ?, ?, 0, 0)",
-                    (program.text, program.hash, name, secrets.token_hex(8)),
-                )
-                engine = Engine(program)
-                engine.prepare(connection)
-                engine.create(connection)
-                for table in engine.circuit.temporary:
-                    connection.execute(f"DROP TABLE {table}")
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-
-    def _reopen(self, program: Program | None, name: str) -> tuple[Program, str]:
-        connection = self.writer.connection
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > FORMAT:
-            raise StoreError(
-                f"{self.path} has format {version}, and this Everview knows up to {FORMAT}; "
-                "upgrade Everview to open it",
-                path=self.path,
-            )
-        migrate(connection, version)
-        text, digest, site = connection.execute("SELECT program, program_hash, site FROM ev_store").fetchone()
-        if program is not None and program.hash != digest:
-            raise StoreError(
-                f"{self.path} was made for another program (hash {digest[:12]}, not {program.hash[:12]}); "
-                "open it with its own program, or choose another path",
-                path=self.path,
-            )
-        return program or Program.parse(text), name or site
-
-    def _ready(self) -> None:
-        self.engine.prepare(self.writer.connection)
+    # Writing
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed at the end, rolled back on any exception."""
-        self._acquire()
-        try:
+        with self.exclusive():
             connection = self.writer.connection
-            with self._explained("written to"):
+            with self.explained("written to"):
                 connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
+            try:
+                yield connection
+                self.check_transaction()
+                with self.explained("written to"):
                     if self._failed:
-                        connection.execute("UPDATE ev_store SET failures = failures + ?", (self._failed,))
+                        connection.execute(f"UPDATE {STORE} SET failures = failures + ?", (self._failed,))
                     connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    self._clear_scratch()
-                    raise
-                finally:
-                    self._failed = 0
-        finally:
-            self._lock.release()
+            except BaseException:
+                self._roll_back()
+                raise
+            finally:
+                self._failed = 0
 
-    def _acquire(self) -> None:
-        self._check_open()
+    @contextmanager
+    def statement(self) -> Iterator[None]:
+        """One write within a transaction: if it fails it is undone alone, and the transaction can go on."""
+        self.check_transaction()
+        connection, failed = self.writer.connection, self._failed
+        with self.explained("written to"):
+            connection.execute("SAVEPOINT statement")
+            try:
+                yield
+            except BaseException:
+                self._failed = failed
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK TO statement")
+                    connection.execute("RELEASE statement")
+                raise
+            connection.execute("RELEASE statement")
+
+    def check_transaction(self) -> None:
+        """Refuse to go on where SQLite had to undo the whole transaction, as when the disk is full."""
+        if not self.writer.connection.in_transaction:
+            raise StoreError(
+                f"{self.path}: the transaction was undone when a write in it failed; begin it again",
+                path=self.path,
+            )
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other threads from writing; nests."""
+        self.check_open()
         if not self._lock.acquire(timeout=WAIT_SECONDS):
             raise StoreError(
                 f"{self.path} is being written by another thread for over {WAIT_SECONDS:g} s; try again",
                 path=self.path,
             )
+        try:
+            self.check_open()
+            yield
+        finally:
+            self._lock.release()
 
-    def _clear_scratch(self) -> None:
-        """Temporary tables are rolled back with the rest; only what was filled before BEGIN would stay."""
-        for table in self.engine.circuit.temporary:
-            self.writer.connection.execute(f"DELETE FROM {table}")
+    def _roll_back(self) -> None:
+        """Undo; the temporary tables are undone with the rest, except what was in them before."""
+        connection = self.writer.connection
+        with suppress(sqlite3.Error):  # what went wrong is already on its way to the caller
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            for table in self.engine.circuit.temporary:
+                connection.execute(f"DELETE FROM {table}")
 
     def next_version(self, connection: sqlite3.Connection) -> int:
-        """Number the commit that is under way."""
-        return int(
-            connection.execute("UPDATE ev_store SET version = version + 1 RETURNING version").fetchone()[0]
-        )
+        """Number the commit that is under way.
+
+        The number is known unless another process has committed, or the last transaction was rolled back;
+        to look for it by RETURNING would take four times as long.
+        """
+        with self.explained("written to"):
+            advance = f"UPDATE {STORE} SET version = ? WHERE one = 1 AND version = ?"
+            if connection.execute(advance, (self._version + 1, self._version)).rowcount == 0:
+                (self._version,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
+                connection.execute(advance, (self._version + 1, self._version))
+        self._version += 1
+        return self._version
+
+    # Reading
 
     @contextmanager
     def reading(self, *, inside: bool) -> Iterator[Handle]:
-        """A connection to read from: the writer's own `inside` its transaction, else one of this thread."""
-        self._check_open()
-        if inside or self.in_memory:
-            self._acquire()
-            try:
-                with self._explained("read"):
+        """A connection to read from: the writer's own `inside` its transaction, else one that only reads."""
+        snapshot: Handle | None = getattr(self._snapshots, "handle", None)
+        if snapshot is not None:
+            with self.explained("read"):
+                yield snapshot
+        elif inside or self.in_memory:
+            with self.exclusive(), self.explained("read"):
+                if inside:
+                    self.check_transaction()
+                failed = self._failed
+                try:
                     yield self.writer
-            finally:
-                self._lock.release()
-            return
-        handle: Handle | None = getattr(self._readers, "handle", None)
-        with self._explained("read"):
-            if handle is None:
-                handle = self._connect(read_only=True)
-                self._readers.handle = handle
-            yield handle
+                finally:
+                    self._failed = failed  # only what fails in a commit is counted
+        else:
+            self.check_open()
+            with self.explained("read"):
+                handle = self._readers.borrow()
+                try:
+                    yield handle
+                finally:
+                    self._readers.give_back(handle)
 
     @contextmanager
-    def _explained(self, done: str) -> Iterator[None]:
-        """Turn SQLite's errors into ours: what happened to which file, and what to do."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be {done}: {_advice(error)}", path=self.path) from error
+    def snapshot(self, *, inside: bool) -> Iterator[None]:
+        """Let all reads of this thread see one state."""
+        with self.reading(inside=inside) as handle:
+            self._snapshots.handle = handle
+            try:
+                if not handle.connection.in_transaction:
+                    handle.connection.execute("BEGIN")
+                    try:
+                        yield
+                    finally:
+                        handle.connection.execute("COMMIT")
+                else:
+                    yield
+            finally:
+                self._snapshots.handle = None
 
-    def _check_open(self) -> None:
+    # Life
+
+    def explained(self, done: str) -> AbstractContextManager[None]:
+        """Turn SQLite's errors into ours."""
+        return explained(self.path, done)
+
+    def check_open(self) -> None:
+        """Refuse a store that was closed, or that a fork brought into another process."""
         if self.closed:
             raise StoreError(f"{self.path} has been closed; open it again", path=self.path)
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"{self.path} was opened by another process; open it again in this one", path=self.path
+            )
 
     def close(self) -> None:
-        """Close all connections."""
-        self.closed = True
-        for handle in self._handles:
-            handle.connection.close()
-
-
-_ADVICE: tuple[tuple[str, str], ...] = (
-    ("locked", "another process is writing to it for over 5 s; try again"),
-    ("readonly", "the file or its folder is read-only; change its permissions"),
-    ("full", "the disk is full; nothing was lost: free some space and try again"),
-    ("not a database", "it is damaged, or no SQLite file; restore it from a backup"),
-    ("malformed", "it is damaged; restore it from a backup"),
-    ("unable to open", "the path is not a file that can be opened"),
-    ("disk I/O", "the disk failed; nothing was committed: check the disk and try again"),
-)
-
-
-def _advice(error: sqlite3.Error) -> str:
-    text = str(error)
-    return next((f"{text}: {advice}" for sign, advice in _ADVICE if sign in text), text)
+        """Close all connections, those that are being read from when they are done."""
+        if self.closed:
+            return
+        with self.exclusive():
+            self.closed = True
+            self._readers.close()
+            self.writer.connection.close()

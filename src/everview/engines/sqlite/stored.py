@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live
+from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live, united
 from everview.engines.sqlite.names import columns, internal
 from everview.engines.sqlite.nodes import Node
 from everview.engines.sqlite.select import Select, from_table
@@ -17,12 +17,21 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
     branches = source.delta()
 
     def statements(changed: Changed) -> list[Statement]:
-        rows = consolidated(live(branches, changed), source.schema)
+        parts = live(branches, changed)
         if change not in circuit.demanded:
-            return [*_upsert(table, rows)]
+            return _upsert(table, united(parts, source.schema))
+        rows = consolidated(parts, source.schema)
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
-    circuit.step("store", "by change", branches, statements, makes=change, table=table.name)
+    circuit.step(
+        "store",
+        "by change: what changed rows select, project and join to",
+        branches,
+        statements,
+        makes=change,
+        table=table.name,
+        grows=True,
+    )
     names = columns(len(source.schema))
 
     def delta() -> list[Select]:
@@ -46,9 +55,10 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     names = columns(width)
 
     def statements(changed: Changed) -> list[Statement]:
-        rows = consolidated(live(branches, changed), source.schema)
+        parts = live(branches, changed)
         if change not in circuit.demanded:
-            return [*_upsert(table, rows)]
+            return _upsert(table, united(parts, source.schema))
+        rows = consolidated(parts, source.schema)
         x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
         turns = (
             f"INSERT INTO {change} SELECT {', '.join(x)}, CASE WHEN n.w IS NULL THEN 1 ELSE -1 END "
@@ -62,7 +72,7 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
         ]
 
     how = "by change: counts of changed rows"
-    circuit.step("distinct", how, branches, statements, makes=change, table=table.name)
+    circuit.step("distinct", how, branches, statements, makes=change, table=table.name, grows=True)
 
     def delta() -> list[Select]:
         circuit.demand(change)
@@ -72,4 +82,5 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
 
 
 def _upsert(table: StateTable, rows: str) -> list[Statement]:
-    return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep())]
+    """Add rows to the table. Equal ones add up there: to sort them first would take longer."""
+    return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep(), sweeps=True)]

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from everview.algebra import provenance as algebra
 from everview.algebra.ids import Id
+from everview.engines.sqlite.outer import without_partner
 from everview.engines.sqlite.reading import Reading
 from everview.language.expressions import (
     Column,
@@ -167,11 +168,10 @@ class Witnesses:
         if plan.kind is JoinKind.SEMI:
             partners = substitute(plan.condition, lambda c: _bound(c, row, width))
             return self._trace(plan.left, left) * self._sum(plan.right, partners)
-        # Of an outer join the row may be a pair, or a row that found no partner.
-        pair = Filter(Join(JoinKind.INNER, plan.left, plan.right, plan.condition), _is(plan, row))
-        if plan.kind is JoinKind.INNER or self._any(pair):
+        if plan.kind is JoinKind.INNER:
             return self._trace(plan.left, left) * self._trace(plan.right, right)
-        return self._trace(plan.left, left) if self._rows(plan.left, left) else self._trace(plan.right, right)
+        # Of an outer join the row may be a pair, or a row of either side that found no partner.
+        return self._trace(without_partner(plan), row)
 
     def _window(self, plan: Window, row: Row) -> algebra.Provenance:
         width = len(plan.input.schema)

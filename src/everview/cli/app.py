@@ -1,0 +1,92 @@
+"""The command `everview`: its subcommands, and what becomes of errors.
+
+Exit status 0, or 1 with one line on standard error; 2 when the command itself was not understood.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from everview.cli import programs, reading, writing
+from everview.errors import EverviewError
+
+__all__ = ["app"]
+
+
+class _Group(TyperGroup):
+    """Runs a subcommand; says in one line what went wrong."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run it; an error becomes a line and exit status 1, or with --debug a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, TyperException, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None  # what a shell expects of SIGINT
+        except EverviewError as error:
+            _give_up(ctx, error, str(error))
+        except OSError as error:
+            _give_up(ctx, error, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError as error:
+            _give_up(ctx, error, "there is not enough memory; for huge files say --batch 100000")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is one line without --debug
+            said = f"{type(error).__name__}: {error}"
+            _give_up(ctx, error, f"this is a defect of Everview ({said}); --debug shows where")
+
+
+def _give_up(ctx: typer.Context, error: BaseException, message: str) -> None:
+    if ctx.meta.get("everview.debug"):
+        raise error
+    line = " ".join(message.split("\n")).strip()
+    typer.secho("error: ", nl=False, err=True, fg="red", bold=True)
+    typer.echo(line, err=True)
+    raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="everview",
+    help="Materialized views that every site can read and write into, online or offline.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked
+
+        sys.stdout.write(f"everview {version('everview')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+for _command in (
+    programs.init,
+    programs.check,
+    writing.insert,
+    writing.delete,
+    reading.query,
+    reading.why,
+    reading.explain,
+    reading.status,
+):
+    app.command()(_command)

@@ -1,0 +1,56 @@
+"""What several commands have: arguments and options, opening a store, printing an object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sized
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from everview.errors import StoreError
+
+if TYPE_CHECKING:
+    from everview.site import Site
+
+__all__ = ["Debug", "Json", "Store", "count", "open_store", "print_json"]
+
+
+def _remember(ctx: typer.Context, debug: bool) -> bool:  # noqa: FBT001 - typer calls it so
+    if debug:
+        ctx.meta["everview.debug"] = True  # a context shares its meta with those around it
+    return debug
+
+
+Store: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Debug: TypeAlias = Annotated[
+    bool, typer.Option("--debug", callback=_remember, help="On an error, show the traceback.")
+]
+
+
+def open_store(path: Path) -> Site:
+    """The site of an existing store."""
+    from everview.site import Site  # noqa: PLC0415 - not needed for --help
+
+    if not path.is_file():
+        problem = "is no file" if path.exists() else "does not exist"
+        raise StoreError(
+            f"{path} {problem}; `everview init {path} --program FILE` creates a store", path=str(path)
+        )
+    return Site.open(path)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on a line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def count(things: Sized | int, name: str) -> str:
+    """So many things, in words."""
+    number = things if isinstance(things, int) else len(things)
+    return f"{number:,} {name}{'' if number == 1 else 's'}"

@@ -1,0 +1,162 @@
+"""`everview init` and `everview check`: programs, and stores made for them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everview.cli.options import Debug, Json, Store, count, print_json
+from everview.errors import EverviewError, ProgramError, StoreError
+
+if TYPE_CHECKING:
+    from everview.language.plan import Schema
+    from everview.language.program import Program
+    from everview.language.relations import Relation
+
+__all__ = ["check", "init"]
+
+Text = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
+
+
+def init(
+    store: Store,
+    *,
+    program: Annotated[Path, typer.Option("--program", "-p", help="The program's file.", show_default=False)],
+    name: Annotated[str, typer.Option("--name", "-n", help="A label for this site.")] = "",
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
+) -> None:
+    """Create a store for a program.
+
+    Example: everview init rescue.db --program rescue.sql --name drone-7
+    """
+    from everview.site import Site  # noqa: PLC0415 - not needed for --help
+
+    loaded = _loaded(program)
+    if store.exists():
+        raise StoreError(f"{store} exists already; choose another path, or remove it first", path=str(store))
+    with Site.open(store, loaded, name=name) as site:
+        state = site.status()
+    if as_json:
+        wanted = ("path", "name", "incarnation", "program")
+        print_json({key: state[key] for key in wanted})
+    else:
+        counts = f"{count(loaded.relations, 'relation')}, {count(loaded.views, 'view')}"
+        sys.stdout.write(f"created {store}: {counts}\n")
+
+
+def check(
+    program: Text,
+    *,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Read a program; print its relations and views, or what is wrong with it and where.
+
+    Example: everview check rescue.sql
+    """
+    try:
+        found = _loaded(program)
+    except EverviewError as error:
+        if as_json:
+            print_json({"ok": False, "error": _told(error)})
+            raise
+        if not isinstance(error, ProgramError) or error.line is None:
+            raise
+        _complain(program, error)
+        raise typer.Exit(1) from error
+    if as_json:
+        print_json(
+            {
+                "ok": True,
+                "program": found.hash,
+                "relations": [_relation(relation) for relation in found.relations.values()],
+                "views": [
+                    {"name": view.name, "reads": list(view.reads), "columns": _columns(view.schema)}
+                    for view in found.views.values()
+                ],
+            }
+        )
+        return
+    _print_program(found)
+
+
+def _loaded(path: Path) -> Program:
+    from everview.language.program import Program  # noqa: PLC0415 - not needed for --help
+
+    if not path.is_file():
+        raise ProgramError(f"{path} {'is no file' if path.exists() else 'does not exist'}")
+    try:
+        return Program.load(path)
+    except ProgramError as error:
+        if error.line is None:
+            raise
+        raise _LocatedError(path, error) from None
+
+
+class _LocatedError(ProgramError):
+    """An error in a program's text, with the file's name before it."""
+
+    def __init__(self, path: Path, error: ProgramError) -> None:
+        super().__init__(error.message, line=error.line, column=error.column, hint=error.hint)
+        self.args = (f"{path}, {error}",)
+
+
+def _print_program(program: Program) -> None:
+    for relation in program.relations.values():
+        kind = relation.semantics.value.replace("_", "-")
+        owner = f", written by its {relation.owner} alone" if relation.owner else ""
+        sys.stdout.write(f"relation {relation.name} ({kind}{owner})\n")
+        width = max(len(column) for column in relation.columns)
+        for field in relation.schema:
+            key = "  key" if field.name in relation.key else ""
+            null = "" if field.nullable or key else "  NOT NULL"
+            sys.stdout.write(f"  {field.name:{width}}  {field.type}{key}{null}\n")
+    for view in program.views.values():
+        sys.stdout.write(f"view {view.name} (reads {', '.join(view.reads) or 'nothing'})\n")
+        width = max(len(column) for column in view.columns)
+        for field in view.schema:
+            sys.stdout.write(f"  {field.name:{width}}  {field.type}\n")
+    counts = f"{count(program.relations, 'relation')}, {count(program.views, 'view')}"
+    sys.stdout.write(f"{counts}: the program is right\n")
+
+
+def _complain(path: Path, error: ProgramError) -> None:
+    """One line on standard error; the line of the text, a caret and the hint on standard output."""
+    from rich.cells import cell_len  # noqa: PLC0415 - only for a wrong program
+
+    typer.secho("error: ", nl=False, err=True, fg="red", bold=True)
+    typer.echo(f"{path}, line {error.line}, column {error.column}: {error.message}", err=True)
+    sys.stderr.flush()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    number, column = error.line or 1, error.column or 1
+    text = lines[number - 1] if number <= len(lines) else ""
+    margin = " " * len(str(number))
+    # Tabs before the caret stay tabs, so that it stands under its column whatever their width.
+    before = "".join(c if c == "\t" else " " * cell_len(c) for c in text[: column - 1])
+    sys.stdout.write(f"{number} | {text}\n{margin} | {before}^\n")
+    if error.hint:
+        sys.stdout.write(f"hint: {error.hint}\n")
+
+
+def _told(error: EverviewError) -> dict[str, Any]:
+    if isinstance(error, ProgramError):
+        return {"message": error.message, "line": error.line, "column": error.column, "hint": error.hint}
+    return {"message": str(error)}
+
+
+def _relation(relation: Relation) -> dict[str, Any]:
+    return {
+        "name": relation.name,
+        "semantics": relation.semantics.value,
+        "key": list(relation.key),
+        "owner": relation.owner,
+        "columns": _columns(relation.schema),
+    }
+
+
+def _columns(schema: Schema) -> list[dict[str, Any]]:
+    return [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in schema]

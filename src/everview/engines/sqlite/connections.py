@@ -1,0 +1,92 @@
+"""Connections: how each is set up, and a pool of those that read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everview.engines.sqlite import exact, functions
+from everview.engines.sqlite.functions import Failures
+
+WAIT_SECONDS = 5.0
+"""How long a writer waits for another one."""
+
+PRAGMAS = (
+    # A commit that was acknowledged survives a power loss; in WAL mode NORMAL would not promise that.
+    "PRAGMA synchronous = FULL",
+    # Fewer and larger checkpoints: with the default of 1000 pages one commit in a hundred waits for one.
+    "PRAGMA wal_autocheckpoint = 8000",
+    "PRAGMA temp_store = MEMORY",
+)
+"""How every connection is set up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A connection, and what became of failing calls on it."""
+
+    connection: sqlite3.Connection
+    failures: Failures
+
+
+def connect(file: str, on_failure: Callable[[str], None], *, read_only: bool = False) -> Handle:
+    """Open a connection with our functions on it; it may be used by one thread at a time."""
+    connection = sqlite3.connect(
+        file,
+        timeout=WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=1024,
+    )
+    try:
+        handle = Handle(connection, functions.register(connection, on_failure))
+        exact.register(connection, on_failure)
+        for pragma in PRAGMAS:
+            connection.execute(pragma)
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return handle
+
+
+class Readers:
+    """Connections that read: lent to a thread for one read, then kept for whoever reads next.
+
+    So there are as many as ever read at once, however many threads come and go.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._free: list[Handle] = []
+        self._closed = False
+
+    def borrow(self) -> Handle:
+        """Take one that is free, or a new one."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return connect(self._file, _ignore, read_only=True)
+
+    def give_back(self, handle: Handle) -> None:
+        """Let others have it; its snapshot ends."""
+        if handle.connection.in_transaction:
+            handle.connection.execute("ROLLBACK")
+        self._free.append(handle)
+        if self._closed:
+            self._close_free()
+
+    def close(self) -> None:
+        """Close those that are free now, and the others as they come back."""
+        self._closed = True
+        self._close_free()
+
+    def _close_free(self) -> None:
+        while self._free:
+            self._free.pop().connection.close()
+
+
+def _ignore(_what: str) -> None:
+    """A view that is read fails where it failed when it was made; that was counted then."""

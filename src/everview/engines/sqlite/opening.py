@@ -1,0 +1,151 @@
+"""Whose file is this: creating a store, recognising one, and refusing what is none or is damaged.
+
+The file says what it is: SQLite's `application_id`, the number of its format in `user_version`, and in
+the table `everview_store` the program's text and hash. The relations are the truth. The tables of views
+follow from them and from how this version compiles the program, which may change from one version to the
+next without a new format: when the layout in the file is another one, the views are made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+from collections.abc import Callable
+
+from everview.engines.sqlite.complaints import damaged
+from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.migrations import FORMAT, migrate
+from everview.engines.sqlite.names import internal, quoted
+from everview.errors import ProgramError, StoreError
+from everview.language.program import Program
+
+APPLICATION_ID = 0x45565657
+"""'EVVW' in the file's header: what `file` and we know a store by."""
+
+STATES = 1
+"""Counts up when the same tables come to mean something else; then all views are made anew."""
+
+STORE = internal("store")
+
+
+def open_store(
+    connection: sqlite3.Connection, path: str, program: Program | None, name: str
+) -> tuple[Engine, str]:
+    """Check whose file this is, and create the tables of a new one; return its engine and the site's name."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if _tables(connection) and application != APPLICATION_ID:
+        raise StoreError(
+            f"{path} is a database of something else, not an Everview store; choose another path", path=path
+        )
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+        connection.execute("PRAGMA journal_mode = WAL")  # files remember it
+    if not _tables(connection):
+        if program is None:
+            raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
+        _transact(connection, lambda: _create(connection, program, name))
+    return _reopen(connection, path, program, name)
+
+
+def _tables(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+
+def _transact(connection: sqlite3.Connection, run: Callable[[], None]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        run()
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _create(connection: sqlite3.Connection, program: Program, name: str) -> None:
+    if _tables(connection):  # another process was quicker
+        return
+    engine = Engine(program)
+    connection.execute(
+        f"CREATE TABLE {STORE} (one INTEGER PRIMARY KEY, program TEXT NOT NULL, "
+        "program_hash TEXT NOT NULL, site TEXT NOT NULL, incarnation TEXT NOT NULL, "
+        "version INTEGER NOT NULL, failures INTEGER NOT NULL, layout TEXT NOT NULL)"
+    )
+    connection.execute(
+        f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, ?)",
+        (program.text, program.hash, name, secrets.token_hex(8), _layout(engine)),
+    )
+    for statement in engine.relation_ddl():
+        connection.execute(statement)
+    _make_views(connection, engine)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _reopen(
+    connection: sqlite3.Connection, path: str, program: Program | None, name: str
+) -> tuple[Engine, str]:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise StoreError(
+            f"{path} has format {version}, and this Everview knows up to {FORMAT}; "
+            "upgrade Everview to open it",
+            path=path,
+        )
+    if version < 1:
+        raise damaged(path, f"there is no format {version}")
+    migrate(connection, version)
+    found = connection.execute(f"SELECT program, program_hash, site, layout FROM {STORE}").fetchone()
+    if found is None:
+        raise damaged(path, "it does not say what program it is for")
+    text, digest, site, layout = found
+    if program is not None and program.hash != digest:
+        raise StoreError(
+            f"{path} was made for another program (hash {digest[:12]}, not {program.hash[:12]}); "
+            "open it with its own program, or choose another path",
+            path=path,
+        )
+    # The text in the file, even when a program is given: that one may declare the same in another order,
+    # and the tables are numbered in the order of the declarations.
+    engine = Engine(_stored_program(path, text, digest))
+    if layout != _layout(engine):
+        _transact(connection, lambda: _remake_views(connection, engine))
+    return engine, name or site
+
+
+def _stored_program(path: str, text: str, digest: str) -> Program:
+    try:
+        program = Program.parse(text)
+    except ProgramError as error:
+        raise damaged(path, f"the program in it cannot be read ({error})") from error
+    if program.hash != digest:
+        raise damaged(path, "the program in it has changed")
+    return program
+
+
+def _layout(engine: Engine) -> str:
+    """A hash of the tables and indexes that hold the views."""
+    tables = [*engine.circuit.ddl, *engine.circuit.index_ddl()]
+    return hashlib.sha256("\n".join([str(STATES), *sorted(tables)]).encode()).hexdigest()
+
+
+def _make_views(connection: sqlite3.Connection, engine: Engine) -> None:
+    engine.prepare(connection)
+    engine.create_views(connection)
+    for table in engine.circuit.temporary:
+        connection.execute(f"DROP TABLE {table}")
+
+
+def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
+    """Drop all but the relations, and feed their rows to new views."""
+    held = {relation.table.name for relation in engine.relations.values()}
+    entries = connection.execute(
+        "SELECT type, name FROM main.sqlite_master WHERE name <> ? AND sql IS NOT NULL", (STORE,)
+    ).fetchall()
+    kept = held | {f"{table}_row" for table in held}
+    for kind in ("view", "index", "table"):
+        for type_, name in entries:
+            if type_ == kind and name not in kept:
+                connection.execute(f"DROP {kind.upper()} IF EXISTS main.{quoted(name)}")
+    _make_views(connection, engine)
+    connection.execute(f"UPDATE {STORE} SET layout = ?", (_layout(engine),))

@@ -1,0 +1,163 @@
+"""Writing: transactions, and what INSERT, UPDATE and DELETE do to each kind of relation."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from everview.engines.sqlite.changes import Changes
+from everview.engines.sqlite.circuit import Changed
+from everview.engines.sqlite.names import column
+from everview.engines.sqlite.storage import storing
+from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.watches import Callback, Watch, Watches
+from everview.errors import DataError, StoreError
+from everview.language.order import row_order_key
+from everview.language.relations import Relation, Semantics
+
+Row = tuple[Any, ...]
+
+
+class Writing:
+    """Writes to a store, one transaction at a time, and tells the watches when it is committed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._changes = Changes(store.engine)
+        self._watches = Watches(self._changes.unfollow)
+        self._owner: int | None = None
+        self._version = 0
+        relations = store.program.relations.items()
+        self._storing = {name: storing([f.type for f in relation.schema]) for name, relation in relations}
+
+    @property
+    def inside(self) -> bool:
+        """Whether this thread has a transaction open."""
+        return self._owner == threading.get_ident()
+
+    def watch(self, name: str, callback: Callback) -> Watch:
+        """Tell `callback` of the changes of a relation or view, from the next commit on."""
+        if self.inside:
+            raise StoreError("a watch begins between commits; call watch() outside the transaction")
+        with self._store.exclusive():
+            self._changes.follow(name)
+            return self._watches.add(name, callback)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; afterwards the watches are told."""
+        if self.inside:
+            raise StoreError("a transaction is open in this thread already; they do not nest")
+        with self._store.writing() as connection:
+            self._owner = threading.get_ident()
+            try:
+                self._version = self._store.next_version(connection)
+                yield
+                with self._store.explained("read"):
+                    changes = self._changes.take()
+                watches = self._watches.current()
+            finally:
+                self._changes.forget()
+                self._owner = None
+        self._watches.tell(watches, changes)
+
+    def run(self, write: Callable[[], int]) -> int:
+        """Run one write: within the open transaction, where it fails alone, or in one of its own."""
+        if not self.inside:
+            with self.transaction(), self._store.explained("written to"):
+                return write()
+        try:
+            with self._store.statement():
+                count = write()
+        except BaseException:
+            self._changes.drop()
+            raise
+        self._changes.keep()
+        return count
+
+    def insert(self, relation: Relation, rows: Sequence[Row]) -> int:
+        """Insert checked rows; return how many appeared."""
+        self._check_owner(relation, rows)
+        return self._apply(relation, rows, self._store.engine.insert) if rows else 0
+
+    def delete(self, relation: Relation, rows: Sequence[Row]) -> int:
+        """Delete checked rows, of a keyed relation by their keys; return how many disappeared."""
+        if relation.semantics is Semantics.KEYED:
+            rows = [_only_key(relation, row) for row in rows]
+        else:
+            self._check_owner(relation, rows)
+        return self._apply(relation, rows, self._store.engine.delete) if rows else 0
+
+    def update(self, relation: Relation, old: Sequence[Row], new: Sequence[Row]) -> None:
+        """Replace rows all at once; a row that is both taken away and put back stays as it is.
+
+        On a keyed relation new rows take the places of their keys. Where two of them meet in one key, the
+        greater of the old rows, in the order of `rows()`, is the last writer.
+        """
+        self._check_owner(relation, old)
+        if relation.semantics is Semantics.KEYED:
+            places = {_key(relation, row) for row in new}
+            if len(places) < len(new):
+                pairs = sorted(zip(old, new, strict=True), key=lambda pair: row_order_key(pair[0]))
+                new = [row for _, row in pairs]
+            gone = [row for row in old if _key(relation, row) not in places]
+            come: Sequence[Row] = new
+        elif relation.semantics is Semantics.BAG:
+            gone = list((Counter(old) - Counter(new)).elements())
+            come = list((Counter(new) - Counter(old)).elements())
+        else:
+            gone = [row for row in dict.fromkeys(old) if row not in set(new)]
+            come = [row for row in dict.fromkeys(new) if row not in set(old)]
+        self.delete(relation, gone)
+        self.insert(relation, come)
+
+    def _apply(self, relation: Relation, rows: Sequence[Row], verb: Callable[..., int]) -> int:
+        stored = self._storing[relation.name](rows)
+
+        def changed(connection: sqlite3.Connection, deltas: Changed) -> None:
+            self._check_replaced(relation, connection)
+            self._changes.collect(connection, deltas)
+
+        return verb(self._store.writer.connection, relation.name, stored, self._version, changed)
+
+    def _check_owner(self, relation: Relation, rows: Sequence[Row]) -> None:
+        if relation.owner is None:
+            return
+        position = relation.columns.index(relation.owner)
+        for row in rows:
+            if row[position] != self._store.name:
+                raise self._not_ours(relation, relation.owner, row[position])
+
+    def _check_replaced(self, relation: Relation, connection: sqlite3.Connection) -> None:
+        """A key's row may be somebody else's, and then it is neither replaced nor deleted."""
+        if relation.owner is None or relation.semantics is not Semantics.KEYED:
+            return
+        owner = column(relation.columns.index(relation.owner))
+        delta = self._store.engine.relations[relation.name].delta
+        found = connection.execute(
+            f"SELECT {owner} FROM {delta} WHERE {owner} IS NOT ? LIMIT 1", (self._store.name,)
+        ).fetchone()
+        if found is not None:
+            raise self._not_ours(relation, relation.owner, found[0])
+
+    def _not_ours(self, relation: Relation, owner: str, value: Any) -> DataError:
+        return DataError(
+            f"{relation.name}.{owner} is {value!r}, and only that site writes such rows; "
+            f"this one is {self._store.name!r}",
+            relation=relation.name,
+            column=owner,
+            value=value,
+            expected=self._store.name,
+        )
+
+
+def _key(relation: Relation, row: Row) -> Row:
+    return tuple(row[position] for position in relation.key_positions)
+
+
+def _only_key(relation: Relation, row: Row) -> Row:
+    return tuple(cell if position in relation.key_positions else None for position, cell in enumerate(row))
