@@ -16,7 +16,7 @@ from everview.testing.fuzz import (
     write_case,
 )
 
-PAIRS = 2000
+PAIRS = 2040
 CHUNKS = 20
 LEAST = 6
 """In how many views each construct must see its rows change, so that it is really looked at."""
@@ -51,7 +51,7 @@ def test_every_view_is_its_query(chunk, shared, record_property):
     done = list(shared.glob("*.json"))
     if len(done) == CHUNKS:  # the last chunk to end sees what all have covered
         whole = sum((Coverage.from_json(path.read_text()) for path in done), Coverage())
-        assert whole.pairs == PAIRS
+        assert whole.pairs - whole.cut >= 2000
         assert {name: whole.changed[name] for name in CONSTRUCTS if whole.changed[name] < LEAST} == {}
         assert set(whole.checked) <= set(CONSTRUCTS)
         assert sum(whole.refusals.values()) <= PAIRS // 100
