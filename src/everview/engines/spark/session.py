@@ -117,6 +117,11 @@ def defaults(*, master: str = "local[*]") -> tuple[Setting, ...]:
             "true",
             "generated SQL guards what may fail; a forgotten guard must stop, not wrap around unseen",
         ),
+        Setting(
+            "spark.sql.decimalOperations.allowPrecisionLoss",
+            "false",
+            "a DECIMAL keeps the digits after its point; what no longer fits is NULL, never rounded",
+        ),
         Setting("spark.sql.execution.arrow.pyspark.enabled", "true", "rows cross to Python in columns"),
         Setting(
             "spark.sql.execution.arrow.pyspark.fallback.enabled",

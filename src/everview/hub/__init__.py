@@ -1,0 +1,6 @@
+"""The hub: the data pipeline on Spark."""
+
+from everview.hub.hub import Hub
+from everview.hub.refresh import Change, RefreshReport
+
+__all__ = ["Change", "Hub", "RefreshReport"]

@@ -1,0 +1,159 @@
+"""What a hub promises beside its views: writes, reports, recovery, refusals."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+
+import pytest
+
+from everview.errors import DataError, ProgramError, StoreError
+from everview.hub import Change, Hub
+from everview.hub.files import LocalFiles
+from everview.hub.record import Record, commit, latest
+from everview.language.program import Program
+
+PROGRAM = Program.parse("""
+CREATE TABLE t (k BIGINT NOT NULL, "Name" TEXT, f DOUBLE, d DECIMAL(10,2), at TIMESTAMP);
+CREATE TABLE u (k BIGINT);
+CREATE MATERIALIZED VIEW v AS SELECT "Name", count(*) AS n FROM t GROUP BY "Name";
+CREATE MATERIALIZED VIEW w AS SELECT k FROM t;
+""")
+AT = dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
+ROW = (1, "a", 0.5, decimal.Decimal("1.50"), AT)
+
+
+@pytest.fixture
+def hub(spark, tmp_path):
+    with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
+        hub._spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        hub._spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        hub._spark.conf.set("spark.sql.shuffle.partitions", "1")
+        yield hub
+
+
+def test_a_write_is_seen_after_the_refresh_and_survives_reopening(hub, spark, tmp_path):
+    assert hub.rows("v") == []
+    assert hub.table("v").columns == ["Name", "n"]
+    assert hub.insert("t", [ROW, {"k": 2, "f": -0.0}, ROW]) == 3
+    assert hub.rows("t") == []
+    again = Hub.open(tmp_path, PROGRAM, spark=spark)
+    report = again.refresh()
+    assert report.changes["t"] == Change(2, 0)
+    assert report.changes["v"] == Change(2, 0)
+    assert again.rows("t") == [ROW, (2, None, 0.0, None, None)]
+    assert str(again.rows("t")[1][2]) == "0.0"
+    assert [tuple(row) for row in again.table("v").collect()] in (
+        [("a", 1), (None, 1)],
+        [(None, 1), ("a", 1)],
+    )
+    assert again.refresh().changes == {}
+    assert again.refresh().refresh == 1
+
+
+def test_the_last_write_of_a_row_counts_and_lengths_only_grow(hub):
+    hub.insert("u", [(1,), (2,)])
+    hub.delete("u", [(2,), (3,)])
+    hub.refresh()
+    assert hub.rows("u") == [(1,)]
+    hub.delete("u", [(1,)])
+    hub.insert("u", [(2,), (1,)])
+    assert hub.refresh().changes == {"u": Change(1, 0)}
+    stored = hub._spark.read.parquet(hub._files.uri(hub._record.tables["u"]))
+    assert sorted(map(tuple, stored.select("c0", "now").collect())) == [(1, 1), (2, 1)]
+    hub.delete("u", [(1,)])
+    hub.refresh()
+    hub.insert("u", [(1,)])
+    hub.refresh()
+    stored = hub._spark.read.parquet(hub._files.uri(hub._record.tables["u"]))
+    assert sorted(map(tuple, stored.select("c0", "now").collect())) == [(1, 3), (2, 1)]
+
+
+def test_a_dataframe_is_matched_by_name(hub, spark):
+    frame = spark.sql("SELECT 'x' AS Name, CAST(7 AS INT) AS k, CAST(1.5 AS FLOAT) AS f")
+    assert hub.insert("t", frame) == 1
+    hub.refresh()
+    assert hub.rows("t") == [(7, "x", 1.5, None, None)]
+    with pytest.raises(DataError, match="has no column 'nope'"):
+        hub.insert("t", spark.sql("SELECT 1L AS k, 2 AS nope"))
+    with pytest.raises(DataError, match="cannot hold Spark's string: expected BIGINT"):
+        hub.insert("t", spark.sql("SELECT '1' AS k"))
+    with pytest.raises(DataError, match="k is NOT NULL"):
+        hub.insert("t", spark.sql("SELECT 'y' AS Name"))
+    assert hub.refresh().arrivals == 0
+
+
+def test_a_crash_between_files_leaves_the_refresh_before(hub, spark, tmp_path, monkeypatch):
+    hub.insert("u", [(1,)])
+    hub.refresh()
+    hub.insert("u", [(2,)])
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "everview.hub.hub.commit", lambda files, record: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            hub.refresh()
+    with Hub.open(tmp_path, PROGRAM, spark=spark) as again:
+        assert again.rows("u") == [(1,)]
+        assert again.refresh().changes["u"] == Change(1, 0)
+        assert again.rows("u") == [(1,), (2,)]
+
+
+def test_of_two_hubs_only_one_makes_a_refresh(hub, spark, tmp_path):
+    hub.insert("u", [(1,)])
+    with Hub.open(tmp_path, PROGRAM, spark=spark) as other:
+        other.refresh()
+        with pytest.raises(StoreError, match="another hub has made refresh 1"):
+            hub.refresh()
+        assert other.rows("u") == [(1,)]
+
+
+def test_records(tmp_path):
+    files = LocalFiles(tmp_path)
+    assert latest(files, "p") == Record(0, "p")
+    commit(files, Record(1, "p", 3, {"t": "x"}))
+    assert latest(files, "p") == Record(1, "p", 3, {"t": "x"})
+    with pytest.raises(StoreError, match="another program"):
+        latest(files, "q")
+    files.create("refreshes/000000000002.json", b"{")
+    with pytest.raises(StoreError, match="is damaged"):
+        latest(files, "p")
+
+
+def test_create_never_replaces(tmp_path):
+    files = LocalFiles(tmp_path)
+    assert files.create("a/b", b"1")
+    assert not files.create("a/b", b"2")
+    assert files.read("a/b") == b"1"
+    assert files.list("a") == ["b"]
+
+
+class TestRefusals:
+    def test_kinds_of_relations(self, tmp_path):
+        program = Program.parse("CREATE TABLE t (k BIGINT PRIMARY KEY)")
+        with pytest.raises(
+            ProgramError, match="t: relations with PRIMARY KEY are not supported on the hub yet"
+        ):
+            Hub.open(tmp_path, program)
+
+    def test_views_are_named(self, tmp_path):
+        program = Program.parse(
+            "CREATE TABLE t (f DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT power(f, 2) AS p FROM t"
+        )
+        with pytest.raises(ProgramError, match=r"view v: power.*cannot be run on Spark"):
+            Hub.open(tmp_path, program)
+
+    def test_names(self, hub):
+        with pytest.raises(DataError, match="v is a view"):
+            hub.insert("v", [(1, 2)])
+        with pytest.raises(DataError, match="no relation x"):
+            hub.insert("x", [(1,)])
+        hub.close()
+        with pytest.raises(StoreError, match="closed"):
+            hub.refresh()
+
+
+def test_explain_says_how(hub):
+    text = hub.explain("v")
+    assert "Aggregate: by touched group" in text
+    assert "t@delta" in text
