@@ -42,8 +42,10 @@ __all__ = [
 
 _MODULES = ("crdt", "testing")
 _HOMES = {
+    "Hub": "everview.hub",
     "Program": "everview.language.program",
     "Provenance": "everview.site",
+    "RefreshReport": "everview.hub",
     "Site": "everview.site",
 }
 
@@ -53,25 +55,18 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"everview.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'everview' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        home = importlib.import_module(_HOMES[name])
+    except ModuleNotFoundError as error:
+        if _HOMES[name] != "everview.hub":
+            raise
+        raise MissingDependencyError(
+            f"everview.{name} needs {error.name}: pip install 'everview[hub]'"
+        ) from error
+    value = getattr(home, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-_OF_THE_HUB = ("Hub", "RefreshReport")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OF_THE_HUB:
-        raise AttributeError(f"module 'everview' has no attribute {name!r}")
-    try:
-        from everview import hub  # noqa: PLC0415 - a device has no Spark
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"everview.{name} needs {error.name}: pip install 'everview[hub]'"
-        ) from error
-    return getattr(hub, name)
