@@ -41,3 +41,16 @@ def test_the_device_brings_neither_spark_nor_arrow_nor_numpy():
     script = f"import sys, everview; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_hub_is_loaded_when_asked_for():
+    script = "import sys, everview as ev; assert 'pyspark' not in sys.modules; print(ev.Hub.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "Hub"
+
+
+def test_without_spark_the_hub_says_what_to_install():
+    script = "import sys; sys.modules['pyspark'] = None; import everview as ev; ev.Hub"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "MissingDependencyError: everview.Hub needs pyspark" in done.stderr
+    assert "pip install 'everview[hub]'" in done.stderr

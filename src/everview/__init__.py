@@ -60,3 +60,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+_OF_THE_HUB = ("Hub", "RefreshReport")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_THE_HUB:
+        raise AttributeError(f"module 'everview' has no attribute {name!r}")
+    try:
+        from everview import hub  # noqa: PLC0415 - a device has no Spark
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"everview.{name} needs {error.name}: pip install 'everview[hub]'"
+        ) from error
+    return getattr(hub, name)

@@ -20,7 +20,7 @@ from everview.hub.delta import State, strategies
 from everview.hub.files import Files, open_files
 from everview.hub.inbox import Inbox
 from everview.hub.record import Record, commit, latest
-from everview.hub.refresh import Refreshing, RefreshReport, change_text
+from everview.hub.refresh import Refreshing, RefreshReport, change_text, planned
 from everview.hub.tables import Table, stored_schema
 from everview.language.order import sorted_rows
 from everview.language.program import Program
@@ -98,7 +98,7 @@ class Hub:
             raise DataError(f"there is no view {name}", relation=name)
         view = self.program.views[name]
         lines = [f"{name}: reads {', '.join(view.reads) or 'nothing'}"]
-        lines += [f"  {type(node).__name__}: {how}" for node, how in strategies(view.plan)]
+        lines += [f"  {type(node).__name__}: {how}" for node, how in strategies(planned(view.plan))]
         text = change_text(view.plan, frozenset(view.reads), lambda scan: f"`{scan.name}`")
         return "\n".join([*lines, text or "never changes"])
 

@@ -8,6 +8,7 @@ reads it is not touched. Every DataFrame is made anew, with its schema given.
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from everview.language.expressions import Column, Literal
 from everview.language.plan import Plan, Project, Scan, rewrite
 from everview.language.program import Program
 from everview.language.types import BIGINT
+from everview.planner import rewrite as planner
 
 __all__ = ["Change", "RefreshReport", "Refreshing", "change_text"]
 
@@ -50,8 +52,15 @@ class RefreshReport:
     jobs: int = 0
 
 
+@functools.lru_cache(maxsize=1024)
+def planned(plan: Plan) -> Plan:
+    """The plan that is run: rewritten as for every engine, subqueries turned into joins."""
+    return planner.rewrite(plan)
+
+
 def change_text(plan: Plan, touched: frozenset[str] | None, table: Callable[[Scan], str]) -> str | None:
     """The SQL of a view's change, its weight last; all its rows when `touched` is None, None when nothing."""
+    plan = planned(plan)
     if touched is not None:
         delta = delta_plan(plan, touched)
         return None if delta is None else compile_plan(delta, table)

@@ -2,8 +2,9 @@
 
 import sqlite3
 
-import everview as ev
 import pytest
+
+import everview as ev
 
 PROGRAM = """
 CREATE TABLE r (a BIGINT NOT NULL, b BIGINT NOT NULL, c BIGINT NOT NULL);

@@ -78,7 +78,13 @@ def _arithmetic(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
         named = [Operand(name, old.type) for name, old in zip(names, integers, strict=True)]
         result = Operand(_whole_result(call, named, names), call.type)
         rarely = _python(writer, call, named)
-        return writer.let([result], lambda a: key_sql(a, sum(call.type.digits), otherwise=rarely))
+
+        def key(a: str) -> str:
+            # Beyond 64 bits SQLite goes on with a double, and a difference of two may look small again.
+            short = key_sql(a, sum(call.type.digits), otherwise=rarely)
+            return f"CASE WHEN typeof({a}) = 'real' THEN {rarely} ELSE {short} END"
+
+        return writer.let([result], key)
 
     return writer.let(integers, body)
 
@@ -92,10 +98,10 @@ def _as_integer(operand: Operand) -> Operand | None:
 
 
 def _whole_result(call: Call, operands: Sequence[Operand], names: Sequence[str]) -> str:
-    if call.function == "*":
-        return f"{names[0]} * {names[1]}"
     scale = call.type.digits[1]
     scales = [operand.type.digits[1] for operand in operands]
+    if call.function == "*":
+        return rescaled_sql(f"{names[0]} * {names[1]}", scale - sum(scales))
     left, right = (rescaled_sql(name, scale - own) for name, own in zip(names, scales, strict=True))
     return f"{left} {call.function} {right}"
 

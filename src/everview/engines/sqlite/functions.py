@@ -194,8 +194,9 @@ def _difference(left: Any, right: Any, left_scale: int, right_scale: int, digits
     return _fitted(rest, digits, scale)
 
 
-def _product(left: Any, right: Any, _left_scale: int, _right_scale: int, digits: int, scale: int) -> Any:
-    return _fitted(_scaled(left) * _scaled(right), digits, scale)
+def _product(left: Any, right: Any, left_scale: int, right_scale: int, digits: int, scale: int) -> Any:
+    shift = scale - left_scale - right_scale  # positive where an operand is a whole number cast to DECIMAL
+    return _fitted(_scaled(left) * _scaled(right) * 10**shift, digits, scale)
 
 
 def _quotient(left: Any, right: Any, left_scale: int, right_scale: int, digits: int, scale: int) -> Any:

@@ -22,7 +22,7 @@ __all__ = ["MOST_NESTED", "evaluator", "nesting", "whole_sql"]
 MOST_NESTED = 65
 """Places on the parser's stack that an expression may fill; the rest are left to the statement around it."""
 
-_WORDS = re.compile(r"'(?:[^']|'')*'|\(SELECT\b|\w*\(|\)|\bCASE\b|\bEND\b|[^\s()']+")
+_WORDS = re.compile(r"'(?:[^']|'')*'|\(SELECT\b|\w*\(|\)|\bCASE\b|\bEND\b|\w+|[^\w\s()']+")
 
 
 def nesting(sql: str) -> int:

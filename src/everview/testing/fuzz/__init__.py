@@ -9,6 +9,7 @@ from everview.testing.fuzz.case import Case, generate_case, parse_case, write_ca
 from everview.testing.fuzz.check import Checked, Difference, check_case
 from everview.testing.fuzz.coverage import CONSTRUCTS, Coverage
 from everview.testing.fuzz.minimise import failure, minimise
+from everview.testing.fuzz.site_store import SiteStore
 from everview.testing.fuzz.stores import EngineStore, Store
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Coverage",
     "Difference",
     "EngineStore",
+    "SiteStore",
     "Store",
     "check_case",
     "failure",

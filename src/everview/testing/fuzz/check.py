@@ -19,6 +19,10 @@ from everview.testing.fuzz.stores import EngineStore, Store
 __all__ = ["Checked", "Difference", "check_case"]
 
 
+MOST = 300
+"""The most rows of a view that are worth the wait."""
+
+
 class Difference(AssertionError):  # noqa: N818 - it names what was found; tests read better so
     """A store and the reference differ; `case` is the case, cut after the statement where they do."""
 
@@ -30,11 +34,17 @@ class Difference(AssertionError):  # noqa: N818 - it names what was found; tests
 
 @dataclass(slots=True)
 class Checked:
-    """What a passing case has shown: the views that had rows, those that changed, failing expressions."""
+    """What a passing case has shown: the views that had rows, those that changed, failing expressions.
+
+    `cut` says that some view grew beyond `MOST` rows, where the naive reference would take minutes: the
+    statements after that were not run.
+    """
 
     filled: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    statements: int = 0
+    cut: bool = False
 
 
 def check_case(case: Case, store: Callable[[Program], Store] = EngineStore) -> Checked:
@@ -57,13 +67,18 @@ class _Check:
             self._compare(0, [])
             for number, statement in enumerate(self._case.history, start=1):
                 problems = []
-                for write in statement:
-                    wanted = getattr(self._model, write.action)(write.relation, write.rows)
-                    got = getattr(self._store, write.action)(write.relation, write.rows)
-                    if got != wanted:
-                        problems.append(f"{write.action} {write.relation} returned {got}, not {wanted}")
+                with self._store.together():
+                    for write in statement:
+                        wanted = getattr(self._model, write.action)(write.relation, write.rows)
+                        got = getattr(self._store, write.action)(write.relation, write.rows)
+                        if got != wanted:
+                            problems.append(f"{write.action} {write.relation} returned {got}, not {wanted}")
                 self._evaluate({write.relation for write in statement})
                 self._compare(number, problems)
+                self._checked.statements = number
+                if any(len(rows) > MOST for rows in self._expected.values()):
+                    self._checked.cut = number < len(self._case.history)
+                    break
         finally:
             self._store.close()
         return self._checked

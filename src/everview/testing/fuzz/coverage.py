@@ -112,6 +112,7 @@ class Coverage:
 
     pairs: int = 0
     statements: int = 0
+    cut: int = 0
     checked: Counter[str] = field(default_factory=Counter)
     filled: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
@@ -120,7 +121,8 @@ class Coverage:
     def add(self, case: Case, result: Checked) -> None:
         """Count a case that was checked."""
         self.pairs += 1
-        self.statements += len(case.history)
+        self.statements += result.statements
+        self.cut += result.cut
         self.refusals += case.refusals
         for view, constructs in case.constructs.items():
             found = [*constructs, *(["expression that failed"] if view in result.failed else [])]
@@ -134,6 +136,7 @@ class Coverage:
         return Coverage(
             self.pairs + other.pairs,
             self.statements + other.statements,
+            self.cut + other.cut,
             self.checked + other.checked,
             self.filled + other.filled,
             self.changed + other.changed,
@@ -143,7 +146,7 @@ class Coverage:
     def summary(self) -> str:
         """How much was checked."""
         refused = sum(self.refusals.values())
-        return f"{self.pairs} pairs, {self.statements} statements, {refused} texts refused"
+        return f"{self.pairs} pairs ({self.cut} cut), {self.statements} statements, {refused} texts refused"
 
     def table(self, *, columns: int = 1) -> str:
         """Per construct: in how many checked views, in how many with rows, in how many that changed."""
@@ -165,4 +168,4 @@ class Coverage:
         """The counts that a text holds."""
         counts = json.loads(text)
         tallies = [Counter(counts[name]) for name in ("checked", "filled", "changed", "refusals")]
-        return cls(counts["pairs"], counts["statements"], *tallies)
+        return cls(counts["pairs"], counts["statements"], counts["cut"], *tallies)

@@ -79,7 +79,8 @@ def expression(g: Grammar, kind: Kind, scopes: Scopes, depth: int) -> str:
         case "case":
             return _case(g, kind, scopes, depth - 1)
         case "cast":
-            return _cast(g, kind, scopes, depth - 1, g.pick(CASTS[kind]))
+            source = Kind.TEXT if Kind.TEXT in CASTS[kind] and g.chance(0.2) else g.pick(CASTS[kind])
+            return _cast(g, kind, scopes, depth - 1, source)
         case "scalar" if g.subqueries > 0:
             inner = g.pick(_NARROWER.get(kind, ()) + (kind,) * 4)
             found = subquery(g, [inner], scopes, "scalar subquery", one=True)
@@ -190,8 +191,9 @@ def condition(g: Grammar, scopes: Scopes, depth: int) -> str:
             word = g.pick(("IN", "NOT IN"))
             g.note(f"{word} list")
             kind = g.kind()
-            items = ", ".join(_argument(g, kind, scopes, 0) for _ in range(g.pick((1, 2, 3))))
-            return f"{_operand(g, kind, scopes, depth)} {word} ({items})"
+            left = _operand(g, kind, scopes, depth)
+            items = [_other(g, left, _argument(g, kind, scopes, 0), kind) for _ in range(g.pick((1, 2, 3)))]
+            return f"{left} {word} ({', '.join(items)})"
         case "like":
             return _like(g, scopes, depth)
         case "call":
@@ -232,8 +234,13 @@ def _comparison(g: Grammar, scopes: Scopes, depth: int) -> str:
     kind = g.pick(here) if here and g.chance(0.8) else g.kind()
     operator = g.pick(COMPARISONS)
     g.note(f"function {operator}")
-    left, right = _operand(g, kind, scopes, depth), _argument(g, kind, scopes, depth - 1)
-    return f"{left} {operator} {right}"
+    left = _operand(g, kind, scopes, depth)
+    return f"{left} {operator} {_other(g, left, _argument(g, kind, scopes, depth - 1), kind)}"
+
+
+def _other(g: Grammar, left: str, right: str, kind: Kind) -> str:
+    """The right operand, unless it is the left one again, which would say nothing."""
+    return g.literal(kind) if right == left else right
 
 
 def _like(g: Grammar, scopes: Scopes, depth: int) -> str:

@@ -109,7 +109,7 @@ def _window(g: Grammar, local: Scope) -> Column:
         keys = ", ".join(g.pick(local).sql + order_words(g) for _ in range(g.pick((1, 1, 2))))
         inside.append(f"ORDER BY {keys}")
     kind: Kind
-    match g.pick(("ranking", "shift", "value", "aggregate", "aggregate")):
+    match g.pick(("ranking", "shift", "value", "aggregate", "aggregate", "aggregate")):
         case "ranking":
             name = g.pick(list(RANKINGS))
             g.note(f"window {name}")

@@ -117,7 +117,7 @@ def _select(
         return f"SELECT {_listed([expression(g, kind, (), 1) for kind in kinds])}"
     text, local = _from(g, scopes, depth, tables)
     where = _where(g, local, scopes, depth)
-    style = g.weighted({"plain": 5.0, "grouped": 2.5, "window": 1.0 if depth > 0 else 0.0})
+    style = g.weighted({"plain": 5.0, "grouped": 2.5, "window": 1.4 if depth > 0 else 0.0})
     tail, distinct, complexity = "", "", 2 if depth > 0 else 1
     if style == "grouped":
         tail, local = grouping(g, local, list(kinds))
@@ -165,13 +165,17 @@ def _where(g: Grammar, local: Scope, scopes: Scopes, depth: int) -> str:
     parts: list[str] = []
     outer: Scopes = tuple(scope for scope in scopes if scope)
     if outer and g.chance(0.75):
-        found = equality(g, (local,), (g.pick(outer),))
-        if found is not None:
+        equal = equality(g, (local,), (g.pick(outer),))
+        if equal is not None:
             g.note("correlated subquery")
-            parts.append(found)
+            parts.append(equal)
     if g.chance(0.45 if not parts else 0.2):
         g.note("WHERE")
-        parts.append(condition(g, (local, *scopes), 2 if depth > 0 else 1))
+        found = condition(g, (local, *scopes), 2 if depth > 0 else 1)
+        if g.chance(0.25):  # true of more rows, so that fewer views are empty
+            g.note("IS TRUE")
+            found = f"({found}) IS NOT FALSE"
+        parts.append(found)
         if g.chance(0.25):
             g.note("WHERE on several conditions")
             parts.append(condition(g, (local, *scopes), 1))

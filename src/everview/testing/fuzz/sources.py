@@ -100,9 +100,9 @@ def _on(g: Grammar, word: str, left: Scope, right: Scope, scopes: Scopes) -> str
         g.note(f"equi {word}")
     if not parts or g.chance(0.3):
         g.note(f"theta {word}")
-        before, g.subqueries = g.subqueries, 0 if word == "FULL JOIN" or g.chance(0.7) else g.subqueries
+        before, g.subqueries = g.subqueries, 0 if word == "FULL JOIN" or g.chance(0.3) else g.subqueries
         left_over = g.subqueries
-        parts.append(condition(g, ((*left, *right), *scopes), 1))
+        parts.append(condition(g, ((*left, *right), *scopes), g.pick((1, 1, 2))))
         if g.subqueries < left_over:
             g.note("subquery in ON")
         g.subqueries = before - (left_over - g.subqueries)

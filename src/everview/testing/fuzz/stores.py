@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Protocol
 
@@ -18,6 +19,9 @@ __all__ = ["EngineStore", "Store"]
 
 class Store(Protocol):
     """A program in operation."""
+
+    def together(self) -> AbstractContextManager[object]:
+        """What is written inside is one statement."""
 
     def insert(self, relation: str, rows: Sequence[Row]) -> int:
         """Insert rows; return how many appeared."""
@@ -55,6 +59,10 @@ class EngineStore:
         self._engine.prepare(self._connection)
         self._connection.execute("BEGIN")
         self._engine.create(self._connection)
+
+    def together(self) -> AbstractContextManager[object]:
+        """Every write is carried through at once; nothing is to be done before or after."""
+        return nullcontext()
 
     def insert(self, relation: str, rows: Sequence[Row]) -> int:
         """Insert rows; return how many appeared."""

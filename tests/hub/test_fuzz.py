@@ -1,0 +1,82 @@
+"""The device's fuzzer on the hub: random programs and histories, compared after every refresh."""
+
+import itertools
+import re
+
+import pytest
+
+from everview.errors import ProgramError
+from everview.hub import Hub
+from everview.hub.refresh import change_text
+from everview.language.program import Program
+from everview.testing.fuzz.case import Case, generate_case
+from everview.testing.fuzz.check import check_case
+
+PAIRS = 20
+STATEMENTS = 2
+SHORT = 6_000
+"""Longer SQL takes Spark more time to compile than to run; the long target takes that time."""
+
+
+class HubStore:
+    """A hub that refreshes after every write, as the fuzzer's checks want it."""
+
+    def __init__(self, folder, spark, program):
+        self._hub = Hub.open(folder, program, spark=spark)
+        self._hub.refresh()
+
+    def insert(self, relation, rows):
+        before = len(self._hub.rows(relation))
+        self._hub.insert(relation, rows)
+        self._hub.refresh()
+        return len(self._hub.rows(relation)) - before
+
+    def delete(self, relation, rows):
+        before = len(self._hub.rows(relation))
+        self._hub.delete(relation, rows)
+        self._hub.refresh()
+        return before - len(self._hub.rows(relation))
+
+    def rows(self, name):
+        return self._hub.rows(name)
+
+    def faults(self):
+        return []
+
+    def close(self):
+        self._hub.close()
+
+
+def sets_only(case):
+    """The case with all relations declared as sets, the only kind that the hub has yet."""
+    text = re.sub(r" WITH \(semantics = '\w+'\)", "", case.program.text)
+    text = re.sub(r", PRIMARY KEY \([^)]*\)", "", text).replace(" PRIMARY KEY", " NOT NULL")
+    return Case(Program.parse(text), case.history, case.constructs)
+
+
+@pytest.mark.spark
+def test_random_programs_and_histories(spark, tmp_path):
+    checked, refused = 0, 0
+    for seed in itertools.count(0, 2):
+        case = sets_only(generate_case(seed, statements=STATEMENTS))
+        if not is_short(case):
+            continue
+        try:
+            check_case(case, lambda program, seed=seed: HubStore(tmp_path / str(seed), spark, program))
+        except ProgramError:
+            refused += 1
+            continue
+        checked += 1
+        if checked == PAIRS:
+            break
+    assert refused <= 2 * PAIRS
+
+
+def is_short(case):
+    def text(view):
+        return change_text(view.plan, None, lambda scan: scan.name) or ""
+
+    try:
+        return sum(len(text(view)) for view in case.program.views.values()) <= SHORT
+    except ProgramError:
+        return True  # the hub itself is to refuse it
