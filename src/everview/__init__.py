@@ -42,10 +42,14 @@ __all__ = [
 
 _MODULES = ("crdt", "testing")
 _HOMES = {
+    "Hub": "everview.hub",
     "Program": "everview.language.program",
     "Provenance": "everview.site",
+    "RefreshReport": "everview.hub",
     "Site": "everview.site",
 }
+_EXTRAS = {"everview.hub": "hub"}
+"""What a device may lack, and the extra that brings it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -53,25 +57,18 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"everview.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'everview' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    home = _HOMES[name]
+    try:
+        value = getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        if home not in _EXTRAS:
+            raise
+        raise MissingDependencyError(
+            f"everview.{name} needs {error.name}: pip install 'everview[{_EXTRAS[home]}]'"
+        ) from error
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-_OF_THE_HUB = ("Hub", "RefreshReport")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OF_THE_HUB:
-        raise AttributeError(f"module 'everview' has no attribute {name!r}")
-    try:
-        from everview import hub  # noqa: PLC0415 - a device has no Spark
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"everview.{name} needs {error.name}: pip install 'everview[hub]'"
-        ) from error
-    return getattr(hub, name)
