@@ -48,6 +48,8 @@ _HOMES = {
     "RefreshReport": "everview.hub",
     "Site": "everview.site",
 }
+_EXTRAS = {"everview.hub": "hub"}
+"""What a device may lack, and the extra that brings it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -55,15 +57,15 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"everview.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'everview' has no attribute {name!r}")
+    home = _HOMES[name]
     try:
-        home = importlib.import_module(_HOMES[name])
+        value = getattr(importlib.import_module(home), name)
     except ModuleNotFoundError as error:
-        if _HOMES[name] != "everview.hub":
+        if home not in _EXTRAS:
             raise
         raise MissingDependencyError(
-            f"everview.{name} needs {error.name}: pip install 'everview[hub]'"
+            f"everview.{name} needs {error.name}: pip install 'everview[{_EXTRAS[home]}]'"
         ) from error
-    value = getattr(home, name)
     globals()[name] = value
     return value
 

@@ -85,6 +85,7 @@ def child(path, seed, statements):
 
 def serve():
     """Fork a child for every line: path, seed, statements. Its acknowledgements go to the same pipe."""
+    ev.Site.open(":memory:", ev.Program.parse(PROGRAM)).close()  # everything is imported before the forks
     for line in sys.stdin:
         pid = os.fork()
         if not pid:
