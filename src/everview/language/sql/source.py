@@ -95,6 +95,9 @@ class Source:
         near = f" at {highlight!r}" if highlight else ""
         if reason.startswith("Invalid expression"):
             reason = "this is not expected here"
+        elif reason.startswith("Required keyword"):
+            reason = "something is missing after it"
+        reason = re.sub(r" but got <Token.*", "", reason)  # the parser's own words for a place in the text
         return ProgramError(
             f"syntax error{near}: {reason[:1].lower()}{reason[1:]}",
             line=line,
