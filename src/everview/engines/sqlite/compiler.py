@@ -40,6 +40,12 @@ FUNCTION = "ev_"
 BRANCHES = 4
 """How many branches contents may have and still be read in place; more are stored."""
 
+CHANGES = 50
+"""How many branches a change may have; where joins of joins make more, their result is stored in between.
+
+SQLite takes 500 in one statement, and joins multiply them.
+"""
+
 
 @dataclass(slots=True)
 class Compiler:
@@ -62,6 +68,8 @@ class Compiler:
         if plan not in self._nodes:
             node = self._compile(plan)
             self._nodes[plan] = replace(node, is_set=node.is_set or self.facts.is_set(plan))
+            if isinstance(plan, Join | UnionAll) and len(node.delta()) > CHANGES:
+                self._nodes[plan] = self.stored(plan)
         return self._nodes[plan]
 
     def readable(self, plan: Plan) -> Node:
