@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, ProgramError, StoreError
-from everview.hub.delta import State, strategies
 from everview.hub.files import Files, open_files
 from everview.hub.inbox import Inbox
 from everview.hub.record import Record, commit, latest
@@ -25,6 +24,7 @@ from everview.hub.tables import Table, stored_schema
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
+from everview.planner.delta import State, strategies
 
 __all__ = ["Hub"]
 

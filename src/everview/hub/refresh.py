@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documen
 
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.types import spark_schema
-from everview.hub.delta import State, delta_plan, state_name, state_of
 from everview.hub.files import Files
 from everview.hub.inbox import Arrival
 from everview.hub.record import Record
@@ -30,6 +29,7 @@ from everview.language.plan import Plan, Project, Scan, rewrite
 from everview.language.program import Program
 from everview.language.types import BIGINT
 from everview.planner import rewrite as planner
+from everview.planner.delta import State, delta_plan, state_name, state_of
 
 __all__ = ["Change", "RefreshReport", "Refreshing", "change_text"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pyspark.sql import types as st
 
 from everview.engines.spark.types import column_names, spark_schema
-from everview.hub.delta import State
 from everview.language.plan import Schema
+from everview.planner.delta import State
 
 __all__ = ["Table", "merged_relation", "merged_view", "stored_schema"]
 
