@@ -38,6 +38,9 @@ class Accumulator:
     value: Callable[[Sequence[str]], str]
 
 
+OVERFLOW = "ev_fail('sum does not fit BIGINT')"
+"""A sum of BIGINT that has no value; who reads the file without our functions writes NULL for it."""
+
 _COUNT = Column("coalesce(sum(CASE WHEN {v} IS NOT NULL THEN {w} ELSE 0 END), 0)")
 _HIGH = Column("coalesce(sum({w} * ({v} >> 32)), 0)")
 _LOW = Column(f"coalesce(sum({{w}} * ({{v}} & {_HALF - 1})), 0)")
@@ -92,7 +95,7 @@ def _halves_sum(columns: Sequence[str]) -> str:
     whole = f"({top} << 32) | ({low} & {_HALF - 1})"
     return (
         f"CASE WHEN {count} = 0 THEN NULL WHEN {top} BETWEEN -{_HALF // 2} AND {_HALF // 2 - 1} THEN {whole} "
-        "ELSE ev_fail('sum does not fit BIGINT') END"
+        f"ELSE {OVERFLOW} END"
     )
 
 
