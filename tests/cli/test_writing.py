@@ -93,6 +93,9 @@ def test_parquet_errors(store, fails, monkeypatch):
     assert said.startswith("p.parquet, row 3: person.name is NOT NULL")
     parquet.write_table(pa.table({"id": [1], "nam": ["a"]}), "p.parquet")
     assert "no column 'nam' (did you mean name?)" in fails("insert", store, "person", "p.parquet")
+    nanoseconds = pa.array([1], pa.timestamp("ns"))
+    parquet.write_table(pa.table({"id": [1], "name": ["a"], "seen": nanoseconds}), "p.parquet")
+    assert "would lose data" in fails("insert", store, "person", "p.parquet")
     Path("p.parquet").write_bytes(b"PAR1 not really")
     assert "p.parquet cannot be read as Parquet" in fails("insert", store, "person", "p.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -206,6 +209,7 @@ JSON_ERRORS = [
     ('{"id": 1, "name": "A"}\n\n{"id": "2", "name": "B"}', "line 3: person.id cannot hold '2': expected BIG"),
     ('{"id": 1.5, "name": "A"}', "line 1: person.id cannot hold 1.5: expected BIGINT"),
     ('{"id": true, "name": "A"}', "line 1: person.id cannot hold True: expected BIGINT"),
+    ('{"id": 1, "name": "A"}\n{"id": true, "name": "B"}', "line 2: person.id cannot hold True: expected BIG"),
     ('{"id": 1, "name": 2}', "line 1: person.name cannot hold 2: expected TEXT"),
     ('{"id": 1, "name": "A", "ok": 1}', "line 1: person.ok cannot hold 1: expected BOOLEAN"),
     ('{"id": 1, "name": "A", "height": "tall"}', "line 1: person.height cannot hold 'tall': expected DOUBLE"),

@@ -245,3 +245,18 @@ def test_common_types(left, right, common):
 def test_no_such_decimal(precision, scale):
     with pytest.raises(ValueError, match="no such type"):
         Type(Kind.DECIMAL, precision, scale)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(2**63, BIGINT), (True, BIGINT), (1, BOOLEAN), ("a\0", TEXT), ("\ud800", TEXT), (UTC_NOON, DATE)],
+)
+def test_a_single_row_is_checked_as_strictly_as_many(value, kind):
+    for rows in ([(value,)], [(value,), (value,)]):
+        with pytest.raises(DataError):
+            check_rows("t", [Field("c", kind)], rows)
+
+
+def test_a_single_row_without_a_value_that_must_be_there_is_refused():
+    with pytest.raises(DataError, match="NOT NULL"):
+        check_rows("t", [Field("c", BIGINT, nullable=False)], [(None,)])

@@ -6,13 +6,12 @@ import itertools
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, Self
 
 from everview.cli.chunks import CHUNK, Chunk
 from everview.cli.sources import Source
 from everview.errors import DataError
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation
 from everview.site import Site
 
 __all__ = ["Loaded", "Watcher", "load"]
@@ -50,7 +49,7 @@ def load(
     those before it committed.
     """
     target = _target(site, relation)
-    apply = _removal(site, target) if remove else _insertion(site, target)
+    verb = site.delete if remove else site.insert
     total = Loaded()
     with closing(_chunks(sources, target, min(batch or CHUNK, CHUNK))) as chunks:
         try:
@@ -58,7 +57,7 @@ def load(
                 done = Loaded(commits=1)
                 with site.transaction():
                     for source, chunk in itertools.chain([first], chunks):
-                        done.changed += _applied(apply, target, chunk)
+                        done.changed += _applied(verb, target, chunk)
                         done.read += len(chunk.rows)
                         if watcher is not None:
                             watcher(source, chunk)
@@ -90,28 +89,13 @@ def _chunks(
             yield from ((source, chunk) for chunk in chunks if chunk.rows)
 
 
-Apply = Callable[[list[tuple[Any, ...]]], int]
+Verb = Callable[[str, list[tuple[Any, ...]]], int]
 
 
-def _insertion(site: Site, relation: Relation) -> Apply:
-    return lambda rows: site.insert(relation.name, rows)
-
-
-def _removal(site: Site, relation: Relation) -> Apply:
-    """Deletes rows; from a keyed relation by their keys, so that a file of keys will do."""
-    if relation.semantics is not Semantics.KEYED:
-        return lambda rows: site.delete(relation.name, rows)
-    if len(relation.key) == 1:
-        (position,) = relation.key_positions
-        return lambda rows: site.delete(relation.name, [(row[position],) for row in rows])
-    key_of = itemgetter(*relation.key_positions)
-    return lambda rows: site.delete(relation.name, list(map(key_of, rows)))
-
-
-def _applied(apply: Apply, relation: Relation, chunk: Chunk) -> int:
+def _applied(verb: Verb, relation: Relation, chunk: Chunk) -> int:
     """Apply a chunk; an error about a value is told with the place of the row that has it."""
     try:
-        return apply(chunk.rows)
+        return verb(relation.name, chunk.rows)
     except DataError as error:
         index = _culprit(relation, chunk, error)
         if index is not None:

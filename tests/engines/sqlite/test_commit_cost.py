@@ -1,6 +1,7 @@
 """A small commit runs few statements, and the same ones each time."""
 
 import sqlite3
+from contextlib import suppress
 
 import pytest
 
@@ -12,8 +13,7 @@ CREATE TABLE s (k BIGINT NOT NULL, c BIGINT NOT NULL);
 CREATE TABLE t (id BIGINT PRIMARY KEY, b BIGINT);
 CREATE MATERIALIZED VIEW projection AS SELECT b, c FROM r;
 CREATE MATERIALIZED VIEW joined AS SELECT r.a, s.k FROM r JOIN s ON r.c = s.c;
-CREATE MATERIALIZED VIEW grouped AS SELECT b, count(*) AS n, sum(c) AS total, max(c) AS most
-    FROM r GROUP BY b;
+CREATE MATERIALIZED VIEW grouped AS SELECT b, count(*) AS n, sum(c) AS t, max(c) AS most FROM r GROUP BY b;
 CREATE MATERIALIZED VIEW pairs AS SELECT x.a, y.a AS z FROM r x JOIN r y ON x.b = y.b;
 CREATE MATERIALIZED VIEW colours AS SELECT DISTINCT b FROM t;
 """
@@ -69,7 +69,7 @@ def test_the_number_of_a_commit_outlives_rollbacks_and_other_writers(tmp_path):
     with ev.Site.open(path, ev.Program.parse(PROGRAM)) as one, ev.Site.open(path) as other:
         one.insert("r", [(1, 1, 1)])
         other.insert("r", [(2, 1, 1)])
-        with pytest.raises(ZeroDivisionError), one.transaction():  # noqa: PT012
+        with suppress(ZeroDivisionError), one.transaction():
             one.insert("r", [(3, 1, 1)])
             raise ZeroDivisionError
         one.insert("r", [(4, 1, 1)])

@@ -145,8 +145,10 @@ def _absolute(names: Names, call: Call, arguments: Texts) -> str:
 
 
 def _sign(_names: Names, call: Call, arguments: Texts) -> str:
-    sign = f"signum({arguments[0]})"
-    return f"({sign} + 0.0D)" if _kind(call) is Kind.DOUBLE else f"CAST({sign} AS {sql_type(call.type)})"
+    (value,) = arguments
+    if _kind(call) is Kind.DOUBLE:
+        return f"signum(nanvl({value}, 0.0D))"
+    return f"CAST(signum({value}) AS {sql_type(call.type)})"
 
 
 def _round(_names: Names, call: Call, arguments: Texts) -> str | Refusal:

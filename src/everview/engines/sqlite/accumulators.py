@@ -36,10 +36,10 @@ class Accumulator:
 
     columns: tuple[Column, ...]
     value: Callable[[Sequence[str]], str]
+    fails: Callable[[Sequence[str]], str] | None = None
+    """Where the value can be NULL by failure: whether it is so. In this way plain SQL shows the value, and
+    any client can read it from the group's own table; the failure is counted when the group changes."""
 
-
-OVERFLOW = "ev_fail('sum does not fit BIGINT')"
-"""A sum of BIGINT that has no value; who reads the file without our functions writes NULL for it."""
 
 _COUNT = Column("coalesce(sum(CASE WHEN {v} IS NOT NULL THEN {w} ELSE 0 END), 0)")
 _HIGH = Column("coalesce(sum({w} * ({v} >> 32)), 0)")
@@ -57,7 +57,7 @@ def accumulator(call: AggregateCall) -> Accumulator | None:
         case "count", _:
             return Accumulator((_COUNT,), lambda c: c[0])
         case "sum", Kind.BIGINT:
-            return Accumulator((_COUNT, _HIGH, _LOW), _halves_sum)
+            return Accumulator((_COUNT, _HIGH, _LOW), _halves_sum, _sum_overflows)
         case "avg", Kind.BIGINT:
             return Accumulator((_COUNT, _HIGH, _LOW), _halves_mean)
         case "sum", Kind.DOUBLE:
@@ -93,10 +93,12 @@ def _halves_sum(columns: Sequence[str]) -> str:
     count, high, low = columns
     top = f"({high} + ({low} >> 32))"
     whole = f"({top} << 32) | ({low} & {_HALF - 1})"
-    return (
-        f"CASE WHEN {count} = 0 THEN NULL WHEN {top} BETWEEN -{_HALF // 2} AND {_HALF // 2 - 1} THEN {whole} "
-        f"ELSE {OVERFLOW} END"
-    )
+    return f"CASE WHEN {count} > 0 AND {top} BETWEEN -{_HALF // 2} AND {_HALF // 2 - 1} THEN {whole} END"
+
+
+def _sum_overflows(columns: Sequence[str]) -> str:
+    _, high, low = columns
+    return f"({high} + ({low} >> 32)) NOT BETWEEN -{_HALF // 2} AND {_HALF // 2 - 1}"
 
 
 def _halves_mean(columns: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from everview.engines.sqlite import grouping, outer, ranked, setops
-from everview.engines.sqlite.accumulators import OVERFLOW
 from everview.engines.sqlite.circuit import Circuit
 from everview.engines.sqlite.conditions import conditions
 from everview.engines.sqlite.names import columns
@@ -88,7 +87,7 @@ class Compiler:
         if node.contents is not None:
             selects = node.contents()
             tables = {source.table for select in selects for source in select.sources}
-            plain = not any(FUNCTION in select.sql().replace(OVERFLOW, "NULL") for select in selects)
+            plain = not any(FUNCTION in select.sql() for select in selects)
             if len(selects) == 1 and len(tables) == 1 and tables <= self.circuit.states and plain:
                 return node
         return self.stored(plan)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.engines.sqlite.accumulators import OVERFLOW
 from everview.engines.sqlite.circuit import Changed, Circuit, united
 from everview.engines.sqlite.compiler import Compiler
 from everview.engines.sqlite.names import internal, quoted
@@ -68,7 +67,7 @@ class Engine:
         schema = self.program.schema(name)
         (select,) = self.contents(name)
         shown = [
-            f"{public_sql(f.type, sql.replace(OVERFLOW, 'NULL'))} AS {quoted(f.name)}"
+            f"{public_sql(f.type, sql)} AS {quoted(f.name)}"
             for f, sql in zip(schema, select.columns, strict=True)
         ]
         if select.weight == "1":

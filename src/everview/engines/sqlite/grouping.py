@@ -170,6 +170,7 @@ class _Groups:
     def _upsert(self, touched: str) -> str:
         """Add what adds up in the touched groups; the rest is computed from the rows that they have now."""
         group = [f"x.{column}" for column in self._table.columns]
+        width = len(group)
         shown, updates = [*group, "x.n"], ["n = n + excluded.n"]
         for kept in self._kept:
             if kept.sums:
@@ -177,6 +178,10 @@ class _Groups:
                 updates += [
                     column.merged(name) for name, column in zip(kept.names, kept.sums.columns, strict=True)
                 ]
+                if kept.sums.fails:
+                    added = [f"({name} + excluded.{name})" for name in kept.names]
+                    shown[width] += _counted(kept.sums.fails([f"x.{name}" for name in kept.names]))
+                    updates[0] += _counted(kept.sums.fails(added))
             else:
                 (name,) = kept.names
                 shown.append(f"({self._over_group(kept.call, group)})")
@@ -216,7 +221,9 @@ class _Groups:
         parts = [self._sql(select, [f"{value} AS v"]) for select, value in rows]
         totals = [f"{column.total.format(v='v', w='1')} AS a{i}" for i, column in enumerate(sums.columns)]
         values = f"SELECT {', '.join(totals)} FROM (SELECT DISTINCT v FROM ({' UNION ALL '.join(parts)}))"
-        return f"SELECT {sums.value([f'a{i}' for i in range(len(sums.columns))])} FROM ({values})"
+        found = [f"a{i}" for i in range(len(sums.columns))]
+        failed = f"CASE WHEN {sums.fails(found)} THEN {_FAILURE} ELSE " if sums.fails else ""
+        return f"SELECT {failed}{sums.value(found)}{' END' if failed else ''} FROM ({values})"
 
     def _sql(self, select: Select, shown: list[str], tail: str = "", *, last: str = "") -> str:
         """Render; `last` is a value that the index on the group should go on with, in order."""
@@ -242,6 +249,14 @@ def _arrange(calls: Sequence[AggregateCall]) -> list[_Kept]:
         width = len(sums.columns) if sums else 1
         kept.append(_Kept(call, sums, tuple(f"a{index}_{i}" for i in range(width))))
     return kept
+
+
+_FAILURE = "ev_fail('sum does not fit BIGINT')"
+
+
+def _counted(fails: str) -> str:
+    """A term that adds nothing, and counts the failure if there is one."""
+    return f" + (CASE WHEN {fails} THEN {_FAILURE} IS NOT NULL ELSE 0 END)"
 
 
 def _value(kept: _Kept, branch: Select) -> str:

@@ -12,10 +12,10 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from everview.engines.sqlite.complaints import explained
+from everview.engines.sqlite.complaints import Explained
 from everview.engines.sqlite.connections import WAIT_SECONDS, Handle, Readers, connect
 from everview.engines.sqlite.opening import STORE, open_store
 from everview.errors import StoreError
@@ -194,9 +194,9 @@ class Store:
 
     # Life
 
-    def explained(self, done: str) -> AbstractContextManager[None]:
+    def explained(self, done: str) -> Explained:
         """Turn SQLite's errors into ours."""
-        return explained(self.path, done)
+        return Explained(self.path, done)
 
     def check_open(self) -> None:
         """Refuse a store that was closed, or that a fork brought into another process."""
