@@ -24,6 +24,8 @@ CREATE MATERIALIZED VIEW top AS SELECT id, w FROM k ORDER BY w DESC LIMIT 2;
 CREATE MATERIALIZED VIEW w AS SELECT w, count(*) AS n FROM k GROUP BY w;
 CREATE MATERIALIZED VIEW ranks AS SELECT id, sum(w) OVER (ORDER BY id) AS s FROM k;
 CREATE MATERIALIZED VIEW sides AS SELECT k.id, v.t FROM k LEFT JOIN v ON v.i = k.id;
+CREATE MATERIALIZED VIEW pieces AS SELECT t, sum(i) AS i, count(*) AS n FROM v GROUP BY t;
+CREATE MATERIALIZED VIEW whole AS SELECT sum(id) AS s, avg(id) AS a FROM k;
 CREATE MATERIALIZED VIEW sets AS SELECT id FROM k INTERSECT SELECT i FROM v;
 """
 ROW = (
@@ -88,6 +90,12 @@ def test_every_relation_and_view_is_a_plain_table(path, open_site):
     assert read(path, "SELECT f, m, l, i, d FROM sums WHERE t > 'o'") == [
         ("NaN", "NaN", "-199999999999999999999999998.0002", 7.0, "2024-02-29")
     ]
+    assert read(path, "SELECT i, n FROM pieces ORDER BY n") == [(None, 1), (14, 2)]
+    site.insert("k", [(2**63 - 1, "", 0.0)])
+    assert site.rows("whole")[0][0] is None
+    assert read(path, "SELECT s FROM whole") == [(None,)]
+    site.delete("k", [(2**63 - 1,)])
+    assert read(path, "SELECT s, a FROM whole") == [(9, 4.5)]
     assert read(path, "SELECT * FROM top") == [(2, math.inf), (7, 1.5)]
     assert read(path, "SELECT f, q FROM over_sums") == [("NaN", 7 / 3)]
 
