@@ -3,9 +3,9 @@
 import sqlite3
 
 from everview.engines.reference.scalars import Run
-from everview.engines.sqlite.functions import register
-from everview.engines.sqlite.scalars import bind_parameters, compile_expression
-from everview.engines.sqlite.storage import column_type, load_rows, store_rows
+from everview.engines.sqlite.scalars.expressions import bind_parameters, compile_expression
+from everview.engines.sqlite.scalars.functions import register
+from everview.engines.sqlite.scalars.storage import column_type, load_rows, store_rows
 from everview.errors import DataError
 
 

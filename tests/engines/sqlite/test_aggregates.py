@@ -9,9 +9,9 @@ from tests.engines.sqlite.edge_values import TYPES, draw
 from tests.engines.sqlite.harness import same
 
 from everview.engines.reference import evaluate
-from everview.engines.sqlite.aggregates import aggregate_sql
-from everview.engines.sqlite.functions import register
-from everview.engines.sqlite.storage import column_type, load_value, store_rows
+from everview.engines.sqlite.scalars.aggregates import aggregate_sql
+from everview.engines.sqlite.scalars.functions import register
+from everview.engines.sqlite.scalars.storage import column_type, load_value, store_rows
 from everview.errors import DataError
 from everview.language.aggregates import AGGREGATES, AggregateCall, aggregate_type
 from everview.language.expressions import Call, Column

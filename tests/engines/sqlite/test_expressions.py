@@ -10,10 +10,10 @@ from tests.engines.sqlite.edge_values import TYPES, draw
 from tests.engines.sqlite.expressions import Generator
 from tests.engines.sqlite.harness import Bench, assert_agree, reference, same
 
-from everview.engines.sqlite.functions import register
-from everview.engines.sqlite.scalars import compile_expression
-from everview.engines.sqlite.storage import load_value
-from everview.engines.sqlite.whole import nesting
+from everview.engines.sqlite.scalars.expressions import compile_expression
+from everview.engines.sqlite.scalars.functions import register
+from everview.engines.sqlite.scalars.storage import load_value
+from everview.engines.sqlite.scalars.whole import nesting
 from everview.errors import DataError
 from everview.language.expressions import (
     TRUE,

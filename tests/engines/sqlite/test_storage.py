@@ -9,10 +9,10 @@ import pytest
 from tests.engines.sqlite.edge_values import TYPES, draw, edges
 from tests.engines.sqlite.harness import same
 
-from everview.engines.sqlite.literals import literal_sql, text_literal
-from everview.engines.sqlite.public import public_sql
-from everview.engines.sqlite.scalars import sort_key_sql
-from everview.engines.sqlite.storage import (
+from everview.engines.sqlite.scalars.expressions import sort_key_sql
+from everview.engines.sqlite.scalars.literals import literal_sql, text_literal
+from everview.engines.sqlite.scalars.public import public_sql
+from everview.engines.sqlite.scalars.storage import (
     column_type,
     from_stored,
     load_rows,

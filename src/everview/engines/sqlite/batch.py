@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, assert_never
 
-from everview.engines.sqlite.aggregates import aggregate_sql
-from everview.engines.sqlite.names import columns
-from everview.engines.sqlite.outer import without_partner
-from everview.engines.sqlite.ranked import copies, in_places, window_sql
-from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
-from everview.engines.sqlite.setops import multiplicity
-from everview.engines.sqlite.statetable import same_row
+from everview.engines.sqlite.circuits.joins import without_partner
+from everview.engines.sqlite.circuits.names import columns
+from everview.engines.sqlite.circuits.ranked import copies, in_places, window_sql
+from everview.engines.sqlite.circuits.setops import multiplicity
+from everview.engines.sqlite.circuits.statetable import same_row
+from everview.engines.sqlite.scalars.aggregates import aggregate_sql
+from everview.engines.sqlite.scalars.expressions import compile_expression, sort_key_sql
 from everview.language.expressions import Expression, Literal, Parameter
 from everview.language.plan import (
     Aggregate,

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.engines.sqlite.circuit import Changed, consolidated, live
+from everview.engines.sqlite.circuits.circuit import Changed, consolidated, live
+from everview.engines.sqlite.circuits.select import Select
 from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.select import Select
-from everview.engines.sqlite.storage import load_rows
+from everview.engines.sqlite.scalars.storage import load_rows
 
 Change = tuple[tuple[Any, ...], int]
 

@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from everview.engines.sqlite import exact, functions
-from everview.engines.sqlite.functions import Failures
+from everview.engines.sqlite.circuits import totals
+from everview.engines.sqlite.scalars import functions
+from everview.engines.sqlite.scalars.functions import Failures
 
 WAIT_SECONDS = 5.0
 """How long a writer waits for another one."""
@@ -41,7 +42,7 @@ def connect(file: str, on_failure: Callable[[str], None], *, read_only: bool = F
     )
     try:
         handle = Handle(connection, functions.register(connection, on_failure))
-        exact.register(connection, on_failure)
+        totals.register(connection, on_failure)
         for pragma in PRAGMAS:
             connection.execute(pragma)
         if read_only:

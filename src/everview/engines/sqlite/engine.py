@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.engines.sqlite.circuit import Changed, Circuit, united
-from everview.engines.sqlite.compiler import Compiler
-from everview.engines.sqlite.names import internal, quoted
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.public import public_sql
+from everview.engines.sqlite.circuits.circuit import Changed, Circuit, united
+from everview.engines.sqlite.circuits.compiler import Compiler
+from everview.engines.sqlite.circuits.names import internal, quoted
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
-from everview.engines.sqlite.select import Select
+from everview.engines.sqlite.scalars.public import public_sql
 from everview.language.plan import Plan
 from everview.language.program import Program
 from everview.planner.facts import Facts, catalog_of

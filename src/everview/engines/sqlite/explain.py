@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from everview.engines.sqlite.circuit import Step
+from everview.engines.sqlite.circuits.circuit import Step
 from everview.engines.sqlite.engine import Engine
 from everview.language.correlation import scans_of
 from everview.planner.explain import explain as explain_plan

@@ -13,10 +13,10 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 
+from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.complaints import damaged
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import internal, quoted
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
 

@@ -21,11 +21,11 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
-from everview.engines.sqlite.circuit import Circuit
-from everview.engines.sqlite.names import columns, internal
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.select import Select, from_table
-from everview.engines.sqlite.statetable import StateTable, same_row
+from everview.engines.sqlite.circuits.circuit import Circuit
+from everview.engines.sqlite.circuits.names import columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select, from_table
+from everview.engines.sqlite.circuits.statetable import StateTable, same_row
 from everview.language.relations import Relation, Semantics
 
 _CHUNK = 250

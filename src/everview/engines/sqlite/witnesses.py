@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from everview.algebra import provenance as algebra
 from everview.algebra.ids import Id
-from everview.engines.sqlite.outer import without_partner
+from everview.engines.sqlite.circuits.joins import without_partner
 from everview.engines.sqlite.reading import Reading
 from everview.language.expressions import (
     Column,

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from everview.engines.sqlite.changes import Changes
-from everview.engines.sqlite.circuit import Changed
-from everview.engines.sqlite.names import column
-from everview.engines.sqlite.storage import storing
+from everview.engines.sqlite.circuits.circuit import Changed
+from everview.engines.sqlite.circuits.names import column
+from everview.engines.sqlite.scalars.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Watch, Watches
 from everview.errors import DataError, StoreError

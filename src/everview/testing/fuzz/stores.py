@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Protocol
 
-from everview.engines.sqlite import exact, functions
+from everview.engines.sqlite.circuits import totals
 from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.storage import load_rows, store_rows
+from everview.engines.sqlite.scalars import functions
+from everview.engines.sqlite.scalars.storage import load_rows, store_rows
 from everview.language.program import Program
 from everview.testing.fuzz.model import Row
 
@@ -55,7 +56,7 @@ class EngineStore:
         self._version = 0
         self._faults: list[str] = []
         functions.register(self._connection, lambda _what: None)
-        exact.register(self._connection, lambda _what: None)
+        totals.register(self._connection, lambda _what: None)
         self._engine.prepare(self._connection)
         self._connection.execute("BEGIN")
         self._engine.create(self._connection)

@@ -13,9 +13,9 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from everview.engines.sqlite.names import Names, columns, internal
-from everview.engines.sqlite.select import Select, Source
-from everview.engines.sqlite.statetable import StateTable
+from everview.engines.sqlite.circuits.names import Names, columns, internal
+from everview.engines.sqlite.circuits.select import Select, Source
+from everview.engines.sqlite.circuits.statetable import StateTable
 from everview.language.plan import Schema
 
 Changed = frozenset[str]

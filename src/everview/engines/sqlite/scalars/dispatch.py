@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.engines.sqlite.arithmetic import BIGINTS, DOUBLES
-from everview.engines.sqlite.comparisons import UNIFIED
-from everview.engines.sqlite.dates import DATES
-from everview.engines.sqlite.decimals import DECIMALS
-from everview.engines.sqlite.fragments import Operand, Writer
-from everview.engines.sqlite.texts import TEXTS
+from everview.engines.sqlite.scalars.arithmetic import BIGINTS, DOUBLES
+from everview.engines.sqlite.scalars.comparisons import UNIFIED
+from everview.engines.sqlite.scalars.dates import DATES
+from everview.engines.sqlite.scalars.decimals import DECIMALS
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.texts import TEXTS
 from everview.language.expressions import Call
 from everview.language.types import Kind
 

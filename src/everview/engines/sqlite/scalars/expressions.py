@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from everview.engines.sqlite.arithmetic import CHAINED, chain_sql
-from everview.engines.sqlite.conversions import cast_sql, integer_behind
-from everview.engines.sqlite.dispatch import call_sql
-from everview.engines.sqlite.fragments import Operand, Writer
-from everview.engines.sqlite.literals import literal_sql
-from everview.engines.sqlite.storage import store_value
-from everview.engines.sqlite.whole import MOST_NESTED, nesting, whole_sql
+from everview.engines.sqlite.scalars.arithmetic import CHAINED, chain_sql
+from everview.engines.sqlite.scalars.conversions import cast_sql, integer_behind
+from everview.engines.sqlite.scalars.dispatch import call_sql
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.literals import literal_sql
+from everview.engines.sqlite.scalars.storage import store_value
+from everview.engines.sqlite.scalars.whole import MOST_NESTED, nesting, whole_sql
 from everview.language.aggregates import SortKey
 from everview.language.expressions import (
     And,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from everview.engines.sqlite.storage import store_value
+from everview.engines.sqlite.scalars.storage import store_value
 from everview.language.types import Type
 
 __all__ = ["literal_sql", "stored_literal", "text_literal"]

@@ -2,7 +2,7 @@
 
 An aggregate that is linear in the weights of its rows (count, sum, avg, bool_and, bool_or) is kept as
 columns that add up. The sum of BIGINTs is kept in two halves of 32 bits, which cannot overflow before
-two thousand million rows; sums of DOUBLE and DECIMAL are kept exactly (see `exact`).
+two thousand million rows; sums of DOUBLE and DECIMAL are kept exactly (see `totals`).
 """
 
 from __future__ import annotations

@@ -19,15 +19,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from everview.engines.reference.functions import call_function
-from everview.engines.sqlite import sums
-from everview.engines.sqlite.storage import (
+from everview.engines.sqlite.scalars import sums
+from everview.engines.sqlite.scalars.storage import (
     SHORT_DIGITS,
     decode_long,
     encode_long,
     from_stored,
     to_stored,
 )
-from everview.engines.sqlite.whole import evaluator
+from everview.engines.sqlite.scalars.whole import evaluator
 from everview.errors import DataError
 from everview.language.casts import cast_value
 from everview.language.expressions import Call, Column

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from everview.engines.sqlite.storage import NAN_TEXT, decode_long, encode_long
+from everview.engines.sqlite.scalars.storage import NAN_TEXT, decode_long, encode_long
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DECIMAL_DIGITS
 
 __all__ = ["HALF", "average_name", "register"]

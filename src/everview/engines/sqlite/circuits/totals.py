@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from everview.engines.sqlite.storage import decode_long, encode_long
+from everview.engines.sqlite.scalars.storage import decode_long, encode_long
 
 _UNIT = 1074
 """Every finite double is a multiple of 2^−1074."""

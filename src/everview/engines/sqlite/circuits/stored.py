@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from everview.engines.sqlite.circuit import Changed, Circuit, Statement, consolidated, live, united
-from everview.engines.sqlite.names import columns, internal
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.select import Select, from_table
-from everview.engines.sqlite.statetable import StateTable, same_row
+from everview.engines.sqlite.circuits.circuit import Changed, Circuit, Statement, consolidated, live, united
+from everview.engines.sqlite.circuits.names import columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select, from_table
+from everview.engines.sqlite.circuits.statetable import StateTable, same_row
 
 
 def add_stored(circuit: Circuit, name: str, source: Node) -> Node:

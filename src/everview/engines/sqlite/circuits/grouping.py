@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from everview.engines.sqlite.accumulators import Accumulator, accumulator
-from everview.engines.sqlite.circuit import Changed, Statement, live
-from everview.engines.sqlite.names import columns, internal
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.scalars import compile_expression, sortable
-from everview.engines.sqlite.select import Condition, Select, Source, equality, from_table
-from everview.engines.sqlite.statetable import StateTable, same_row
-from everview.engines.sqlite.storage import column_type
+from everview.engines.sqlite.circuits.accumulators import Accumulator, accumulator
+from everview.engines.sqlite.circuits.circuit import Changed, Statement, live
+from everview.engines.sqlite.circuits.names import columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Condition, Select, Source, equality, from_table
+from everview.engines.sqlite.circuits.statetable import StateTable, same_row
+from everview.engines.sqlite.scalars.expressions import compile_expression, sortable
+from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.aggregates import AggregateCall
 from everview.language.expressions import Expression
 from everview.language.plan import Aggregate
 
 if TYPE_CHECKING:
-    from everview.engines.sqlite.compiler import Compiler
+    from everview.engines.sqlite.circuits.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)

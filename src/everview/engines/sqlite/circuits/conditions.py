@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.engines.sqlite.scalars import compile_expression
-from everview.engines.sqlite.select import Condition, equality
+from everview.engines.sqlite.circuits.select import Condition, equality
+from everview.engines.sqlite.scalars.expressions import compile_expression
 from everview.language.expressions import TRUE, And, Call, Column, Expression, IsDistinct, Not, columns_of
 
 

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everview.engines.sqlite.circuit import Changed, Circuit, Statement, live, named, united
-from everview.engines.sqlite.names import columns, internal
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.scalars import compile_expression, sort_key_sql
-from everview.engines.sqlite.select import Select, equality, from_table
-from everview.engines.sqlite.statetable import StateTable
+from everview.engines.sqlite.circuits.circuit import Changed, Circuit, Statement, live, named, united
+from everview.engines.sqlite.circuits.names import columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select, equality, from_table
+from everview.engines.sqlite.circuits.statetable import StateTable
+from everview.engines.sqlite.scalars.expressions import compile_expression, sort_key_sql
 from everview.language.aggregates import AGGREGATES, Frame, SortKey, WindowCall
 from everview.language.expressions import Column, Expression, Literal
 from everview.language.plan import Project, Schema, TopK, Window
 from everview.language.types import Kind
 
 if TYPE_CHECKING:
-    from everview.engines.sqlite.compiler import Compiler
+    from everview.engines.sqlite.circuits.compiler import Compiler
 
 
 def compile_top_k(compiler: Compiler, plan: TopK) -> Node:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from everview.engines.reference.scalars import Run
-from everview.engines.sqlite.literals import text_literal
-from everview.engines.sqlite.storage import load_value, store_value
+from everview.engines.sqlite.scalars.literals import text_literal
+from everview.engines.sqlite.scalars.storage import load_value, store_value
 from everview.language.expressions import Column, Expression, Parameter, walk
 
 __all__ = ["MOST_NESTED", "evaluator", "nesting", "whole_sql"]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from everview.engines.sqlite.names import Names
+from everview.engines.sqlite.circuits.names import Names
 
 _PLAIN = re.compile(r"(t\d+)\.(\w+)")
 _ALIAS = re.compile(r"\bt\d+(?=\.)")

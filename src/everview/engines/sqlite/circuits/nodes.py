@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from everview.engines.sqlite.select import Select
+from everview.engines.sqlite.circuits.select import Select
 from everview.language.plan import Schema
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from everview.engines.sqlite.arithmetic import nearest_even_sql
-from everview.engines.sqlite.dates import day_sql
-from everview.engines.sqlite.decimals import fitted_sql, half_away_sql, key_sql, rescaled_sql
-from everview.engines.sqlite.fragments import Operand, Writer
-from everview.engines.sqlite.public import clock_sql, fraction_sql, public_sql
-from everview.engines.sqlite.storage import SHORT_DIGITS, is_long
+from everview.engines.sqlite.scalars.arithmetic import nearest_even_sql
+from everview.engines.sqlite.scalars.dates import day_sql
+from everview.engines.sqlite.scalars.decimals import fitted_sql, half_away_sql, key_sql, rescaled_sql
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.public import clock_sql, fraction_sql, public_sql
+from everview.engines.sqlite.scalars.storage import SHORT_DIGITS, is_long
 from everview.language.casts import cast_fails
 from everview.language.expressions import Cast
 from everview.language.types import Kind, Type

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from everview.engines.sqlite import grouping, outer, ranked, setops
-from everview.engines.sqlite.circuit import Circuit
-from everview.engines.sqlite.conditions import conditions
-from everview.engines.sqlite.names import columns
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.scalars import compile_expression
-from everview.engines.sqlite.select import Select, from_table
-from everview.engines.sqlite.stored import add_distinct, add_stored
+from everview.engines.sqlite.circuits import grouping, ranked, setops
+from everview.engines.sqlite.circuits import joins as outer
+from everview.engines.sqlite.circuits.circuit import Circuit
+from everview.engines.sqlite.circuits.conditions import conditions
+from everview.engines.sqlite.circuits.names import columns
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select, from_table
+from everview.engines.sqlite.circuits.stored import add_distinct, add_stored
+from everview.engines.sqlite.scalars.expressions import compile_expression
 from everview.language.expressions import Column, Expression
 from everview.language.plan import (
     Aggregate,

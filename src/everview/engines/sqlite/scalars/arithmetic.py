@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from everview.engines.sqlite.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
 from everview.language.expressions import Call
 from everview.language.types import BIGINT, BIGINT_MIN, DOUBLE, Type
 

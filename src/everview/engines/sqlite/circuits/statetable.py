@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.engines.sqlite.names import columns
-from everview.engines.sqlite.storage import column_type
+from everview.engines.sqlite.circuits.names import columns
+from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
 from everview.language.types import Field, Kind
 

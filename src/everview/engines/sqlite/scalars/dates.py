@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from everview.engines.sqlite.arithmetic import Implementation
-from everview.engines.sqlite.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.arithmetic import Implementation
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
 from everview.language.expressions import Call
 from everview.language.types import Kind
 

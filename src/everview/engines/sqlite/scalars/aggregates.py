@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.engines.sqlite.fragments import Writer
-from everview.engines.sqlite.scalars import compile_expression
-from everview.engines.sqlite.storage import is_long
-from everview.engines.sqlite.sums import HALF, average_name
+from everview.engines.sqlite.scalars.expressions import compile_expression
+from everview.engines.sqlite.scalars.fragments import Writer
+from everview.engines.sqlite.scalars.storage import is_long
+from everview.engines.sqlite.scalars.sums import HALF, average_name
 from everview.language.aggregates import AggregateCall
 from everview.language.expressions import Column, can_fail
 from everview.language.types import Kind, Type

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from everview.engines.sqlite.circuit import Changed, Statement, consolidated, live
-from everview.engines.sqlite.conditions import conditions, conjuncts, equal_pairs
-from everview.engines.sqlite.names import columns
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.select import Condition, Select, Source, aliases, equality, from_table
+from everview.engines.sqlite.circuits.circuit import Changed, Statement, consolidated, live
+from everview.engines.sqlite.circuits.conditions import conditions, conjuncts, equal_pairs
+from everview.engines.sqlite.circuits.names import columns
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Condition, Select, Source, aliases, equality, from_table
 from everview.language.expressions import (
     Call,
     Column,
@@ -25,7 +25,7 @@ from everview.language.plan import Join, JoinKind, Plan, Project, UnionAll
 from everview.language.types import BOOLEAN
 
 if TYPE_CHECKING:
-    from everview.engines.sqlite.compiler import Compiler
+    from everview.engines.sqlite.circuits.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)

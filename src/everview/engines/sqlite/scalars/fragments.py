@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everview.engines.sqlite.literals import text_literal
+from everview.engines.sqlite.scalars.literals import text_literal
 from everview.language.expressions import Call, Cast, Literal
 from everview.language.types import Type
 

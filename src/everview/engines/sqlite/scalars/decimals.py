@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from everview.engines.sqlite.arithmetic import Implementation
-from everview.engines.sqlite.fragments import Operand, Writer
-from everview.engines.sqlite.literals import text_literal
-from everview.engines.sqlite.storage import SHORT_DIGITS, encode_long, is_long
+from everview.engines.sqlite.scalars.arithmetic import Implementation
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.literals import text_literal
+from everview.engines.sqlite.scalars.storage import SHORT_DIGITS, encode_long, is_long
 from everview.language.expressions import Call
 from everview.language.types import DECIMAL_DIGITS, Type, decimal_type
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from everview.engines.sqlite.storage import is_long
+from everview.engines.sqlite.scalars.storage import is_long
 from everview.language.types import Kind, Type
 
 __all__ = ["clock_sql", "fraction_sql", "public_sql"]

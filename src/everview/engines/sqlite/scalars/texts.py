@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.engines.sqlite.arithmetic import Implementation
-from everview.engines.sqlite.fragments import Operand, Writer
-from everview.engines.sqlite.literals import text_literal
+from everview.engines.sqlite.scalars.arithmetic import Implementation
+from everview.engines.sqlite.scalars.fragments import Operand, Writer
+from everview.engines.sqlite.scalars.literals import text_literal
 from everview.language.expressions import Call
 from everview.language.types import BLOB
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview.engines.sqlite.circuit import Changed, Statement, live, united
-from everview.engines.sqlite.names import columns
-from everview.engines.sqlite.nodes import Node
-from everview.engines.sqlite.select import Condition, Select, from_table
-from everview.engines.sqlite.statetable import key_terms
+from everview.engines.sqlite.circuits.circuit import Changed, Statement, live, united
+from everview.engines.sqlite.circuits.names import columns
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Condition, Select, from_table
+from everview.engines.sqlite.circuits.statetable import key_terms
 from everview.language.plan import Except, Intersect
 
 if TYPE_CHECKING:
-    from everview.engines.sqlite.compiler import Compiler
+    from everview.engines.sqlite.circuits.compiler import Compiler
 
 
 def multiplicity(plan: Intersect | Except, left: str, right: str) -> str:

@@ -1,0 +1,1 @@
+"""Circuits: operators that keep a view up to date by what changed, as SQL statements."""
