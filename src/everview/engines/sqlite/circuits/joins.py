@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from everview.engines.sqlite.circuits.circuit import Changed, Statement, consolidated, live
-from everview.engines.sqlite.circuits.conditions import conditions, conjuncts, equal_pairs
+from everview.engines.sqlite.circuits.conditions import conditions
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Condition, Select, Source, aliases, equality, from_table
@@ -23,6 +23,7 @@ from everview.language.expressions import (
 )
 from everview.language.plan import Join, JoinKind, Plan, Project, UnionAll
 from everview.language.types import BOOLEAN
+from everview.planner.facts import equi_keys
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.circuits.compiler import Compiler
@@ -52,27 +53,20 @@ class Sides:
 
 def keyed_sides(compiler: Compiler, join: Join) -> Sides:
     """Arrange both inputs of a join so that each can be looked up by what the condition equates."""
-    width = len(join.left.schema)
-    pairs = equal_pairs(join.condition, width)
-    left, left_keys = compiler.keyed(join.left, [a for a, _ in pairs])
-    right, right_keys = compiler.keyed(join.right, [shift(b, -width) for _, b in pairs])
-    wide = len(left.schema)
-    rest: list[Expression] = []
+    equated = equi_keys(join)
+    left, left_keys = compiler.keyed(join.left, [pair.left for pair in equated.pairs])
+    right, right_keys = compiler.keyed(join.right, [pair.right for pair in equated.pairs])
+    width, wide = len(join.left.schema), len(left.schema)
+    parts: list[Expression] = []
     keys: list[tuple[int, int, bool]] = []
-    used = {frozenset(pair) for pair in pairs}
-    place = dict(zip(map(frozenset, pairs), zip(left_keys, right_keys, strict=True), strict=True))
-    for part in conjuncts(join.condition):
-        match part:
-            case Call("=", (a, b)) | Not(IsDistinct(a, b)) if frozenset((a, b)) in used:
-                mine, theirs = place[frozenset((a, b))]
-                null_safe = isinstance(part, Not)
-                if isinstance(mine, Column) and isinstance(theirs, Column):
-                    keys.append((mine.index, theirs.index, null_safe))
-                moved = shift(theirs, wide)
-                rest.append(Not(IsDistinct(mine, moved)) if null_safe else Call("=", (mine, moved), BOOLEAN))
-            case _:
-                rest.append(_moved(part, width, wide - width))
-    return Sides(left, right, conjunction(rest), tuple(keys))
+    for pair, mine, theirs in zip(equated.pairs, left_keys, right_keys, strict=True):
+        if isinstance(mine, Column) and isinstance(theirs, Column):
+            keys.append((mine.index, theirs.index, pair.null_safe))
+        moved = shift(theirs, wide)
+        equal = Not(IsDistinct(mine, moved)) if pair.null_safe else Call("=", (mine, moved), BOOLEAN)
+        parts.append(equal)
+    parts.append(_moved(equated.residual, width, wide - width))
+    return Sides(left, right, conjunction(parts), tuple(keys))
 
 
 def _moved(expression: Expression, width: int, by: int) -> Expression:
