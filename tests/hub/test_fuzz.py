@@ -2,8 +2,10 @@
 
 import itertools
 import re
+from contextlib import nullcontext
 
 import pytest
+from tests.hub.quick import quickly
 
 from everview.errors import ProgramError
 from everview.hub import Hub
@@ -14,7 +16,7 @@ from everview.testing.fuzz.check import check_case
 
 PAIRS = 20
 STATEMENTS = 2
-SHORT = 6_000
+SHORT = 4_000
 """Longer SQL takes Spark more time to compile than to run; the long target takes that time."""
 
 
@@ -22,7 +24,7 @@ class HubStore:
     """A hub that refreshes after every write, as the fuzzer's checks want it."""
 
     def __init__(self, folder, spark, program):
-        self._hub = Hub.open(folder, program, spark=spark)
+        self._hub = quickly(Hub.open(folder, program, spark=spark))
         self._hub.refresh()
 
     def insert(self, relation, rows):
@@ -36,6 +38,9 @@ class HubStore:
         self._hub.delete(relation, rows)
         self._hub.refresh()
         return before - len(self._hub.rows(relation))
+
+    def together(self):
+        return nullcontext()
 
     def rows(self, name):
         return self._hub.rows(name)

@@ -6,6 +6,7 @@ import decimal
 import random
 
 import pyarrow.parquet as pq
+from tests.hub.quick import quickly
 
 from everview.engines.reference import evaluate_views
 from everview.hub import Hub
@@ -94,14 +95,6 @@ def test_views_equal_their_queries_after_every_refresh(spark, tmp_path):
             assert repr(hub.rows(name)) == repr(sorted_rows(base[name]))
         for name in ("by_city", "left_joined"):
             assert hub.rows(name) == stored(hub, name)
-
-
-def quickly(hub):
-    """On a few rows, compiling a query to Java takes longer than running it."""
-    hub._spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    hub._spark.conf.set("spark.sql.adaptive.enabled", "false")
-    hub._spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    hub._spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 
 def stored(hub, name):

@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 
 import pytest
+from tests.hub.quick import quickly
 
 from everview.errors import DataError, ProgramError, StoreError
 from everview.hub import Change, Hub
@@ -26,10 +27,7 @@ ROW = (1, "a", 0.5, decimal.Decimal("1.50"), AT)
 @pytest.fixture
 def hub(spark, tmp_path):
     with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
-        hub._spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        hub._spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        hub._spark.conf.set("spark.sql.shuffle.partitions", "1")
-        yield hub
+        yield quickly(hub)
 
 
 def test_a_write_is_seen_after_the_refresh_and_survives_reopening(hub, spark, tmp_path):
