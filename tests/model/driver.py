@@ -1,0 +1,344 @@
+"""A random run: sites, writes, a network that loses, doubles, delays and reorders, faults; then healing.
+
+After every step the site that acted is compared with the oracle over the writes it has seen: its state must be
+a function of them, whatever came in which order, so nothing seen is lost and nothing deleted returns. After
+healing every site must equal the oracle over all surviving writes, views too, and another round moves nothing.
+"""
+
+import random
+from collections import Counter
+
+from tests.model.oracle import History
+from tests.model.relations import kinds
+from tests.model.site import Site
+from tests.model.sync import push, receive, request, serve
+from tests.model.views import VIEWS, evaluate
+
+FAULTS = ("collect", "skew", "restore", "copy", "rewind", "expire", "newcomer", "host", "rights", "cut off")
+
+
+class WrongError(AssertionError):
+    """A run that breaks the specification."""
+
+
+class World:
+    """Sites, messages and the time; everything random comes from one seed."""
+
+    def __init__(self, seed, shortcuts=frozenset()):
+        self.rng = random.Random(seed)
+        self.shortcuts = shortcuts
+        self.kinds = kinds(shortcuts)
+        self.history = History()
+        self.counts = Counter()
+        self.now = 1_000
+        self.network, self.backups, self.down = [], {}, set()
+        self.faults = {f for f in FAULTS if self.rng.random() < (0.7 if f == "collect" else 0.3)}
+        self.fuses = set()
+        self.transfers = 0
+        self.whole = self.rng.random() < 0.3  # everyone hosts and may send everything
+        self.faults -= {"rights", "host"} if self.whole else set()
+        self.views = not self.whole and self.rng.random() < 0.8
+        self.limit = self.rng.choice([1, 2, 4, 1000])
+        self.sites, self.links = [], {}
+        self._found()
+
+    # What sites ask of the world.
+
+    def incarnation(self, name):
+        self.counts["incarnations"] += 1
+        return f"{name}.{self.counts['incarnations']}"
+
+    def count(self, what, number=1):
+        self.counts[what] += number
+
+    def crash_now(self, site):
+        return site in self.fuses and not self.fuses.discard(site)
+
+    # Founding.
+
+    def _found(self):
+        number = self.rng.randint(3, 5)
+        for i in range(number):
+            hosts = sorted(self.kinds)
+            if i and not self.whole:
+                hosts = self._hosts(i)
+            self._add(Site(self, f"s{i}", hosts, skew=self._skew()))
+        members = {holder: 1 for site in self.sites for holder in site.members}
+        for site in self.sites:
+            site.meet(members, {})
+        for site in self.sites:
+            site.begin()
+            site.end()
+
+    def _hosts(self, i):
+        if self.views and (i == 1 or self.rng.random() < 0.4):
+            return self.rng.sample(sorted(VIEWS), self.rng.randint(1, 2))
+        return self.rng.sample(sorted(self.kinds), self.rng.randint(2, 4))
+
+    def _skew(self):
+        return self.rng.choice([0, 0, -30, 30, 150, -150]) if "skew" in self.faults else 0
+
+    def _add(self, site):
+        """Whole: a tree of sites. Else: everyone reaches s0, and some each other; a view may be fed by a view."""
+        near = set()
+        if self.sites:
+            near = {self.rng.randrange(len(self.sites)) if self.whole else 0}
+            near |= {i for i in range(len(self.sites)) if not self.whole and self.rng.random() < 0.4}
+            viewers = [i for i, s in enumerate(self.sites) if s.hosts >= site.hosts and not s.bases]
+            if viewers and self.rng.random() < 0.3:
+                near = {self.rng.choice(viewers)}
+        self.links[len(self.sites)] = near
+        for i in near:
+            self.links[i].add(len(self.sites))
+        self.sites.append(site)
+
+    # Steps.
+
+    def run(self, steps):
+        moves = [
+            (self.write, 6), (self.exchange, 5), (self.ask, 4), (self.deliver, 10), (self.publish, 2),
+            (self.pass_time, 1), (self.crash, 1), (self.save, 1),
+        ]
+        moves += [(self.collect, 4)] * ("collect" in self.faults)
+        moves += [(getattr(self, f.replace(" ", "_")), 1) for f in sorted(self.faults) if f not in ("skew", "collect")]
+        choices, weights = zip(*moves, strict=True)
+        for _ in range(steps):
+            site = self.rng.choice(self.sites)
+            self.rng.choices(choices, weights)[0](site)
+
+    def neighbour(self, site):
+        i = self.sites.index(site)
+        return self.sites[self.rng.choice(sorted(self.links[i]))]
+
+    def write(self, site):
+        bases = site.bases
+        if not bases:
+            return
+        if self.whole and self.rng.random() < 0.3:
+            self.transfers += 1
+            row = ("t", self.transfers)
+            site.write([("insert", "B", row), ("insert", "W", row)])
+        else:
+            site.write([self._operation(bases) for _ in range(self.rng.choice([1, 1, 2]))])
+        self.check(site)
+
+    def _operation(self, bases):
+        relation = self.rng.choice(bases)
+        row = (self.rng.randrange(2), self.rng.randrange(3 if relation in "KR" else 2))
+        return self.rng.choice(["insert", "insert", "delete"]), relation, row
+
+    def exchange(self, site):
+        peer = self.neighbour(site)
+        if frozenset((site.name, peer.name)) in self.down:
+            return
+        for reader, sender in ((site, peer), (peer, site)):
+            self.pull(reader, sender)
+
+    def pull(self, reader, sender):
+        """Ask and answer until the cut is applied; returns the rows that grew."""
+        for _ in range(200):
+            page = serve(sender, request(reader, sender), self.limit)
+            grown = receive(reader, page) if page else None
+            self.check(reader)
+            if page is None or sender.inc not in reader.stages:
+                break
+        reader.stages.pop(sender.inc, None)
+        return grown or 0
+
+    def ask(self, site):
+        peer = self.neighbour(site)
+        if frozenset((site.name, peer.name)) not in self.down:
+            self.network.append((peer, site, request(site, peer)))
+
+    def publish(self, site):
+        """A file in a folder: a batch that nobody asked for, which any neighbour may find, or not."""
+        if (batch := push(site, self.rng.choice([0, self.rng.randint(0, site.head), site.head - 1]))) and (
+            getattr(site, "noticed", True)
+        ):
+            self.network += [(self.neighbour(site), site, batch)] * self.rng.choice([1, 1, 2])
+
+    def deliver(self, _):
+        """Some message, not the oldest; it may stay and come again, or be lost."""
+        if not self.network:
+            return
+        at = self.rng.randrange(len(self.network))
+        to, sender, message = self.network[at]
+        luck = self.rng.random()
+        if luck < 0.8:
+            self.network.pop(at)
+        else:
+            self.count("doubled")
+        if luck < 0.1:
+            self.count("lost")
+        elif hasattr(message, "rows"):
+            receive(to, message)
+            self.check(to)
+        elif (page := serve(to, message, self.limit)) is not None:
+            self.network.append((sender, to, page))
+
+    def collect(self, site):
+        site.collect()
+        self.check(site)
+
+    def pass_time(self, _):
+        self.now += self.rng.choice([5, 40, 120])
+        for site in self.sites:
+            site.tick()
+
+    def crash(self, site):
+        site.stages.clear()
+        self.fuses.add(site)
+        self.count("crashes")
+
+    def save(self, site):
+        self.backups[site] = site.backup()
+
+    # Faults.
+
+    def restore(self, site):
+        if site is not self.sites[0] and site in self.backups:
+            site.restore(self.backups[site])
+            self.count("restores")
+            self.check(site)
+
+    def copy(self, site):
+        if site is self.sites[0] or len(self.sites) > 5:
+            return
+        twin = Site(self, f"{site.name}c", site.hosts, founder=False, skew=self._skew())
+        twin.load(site.backup())
+        twin.name = f"{site.name}c{len(self.sites)}"
+        if "keep incarnation" not in self.shortcuts:
+            twin.renew()
+        self._add(twin)
+        self.count("copies")
+
+    def rewind(self, site):
+        """The store goes back and nothing tells it so; every neighbour has a cursor from its future."""
+        i = self.sites.index(site)
+        backup = self.backups.get(site)
+        if not i or not backup or backup["inc"] != site.inc or backup["head"] == site.head:
+            return
+        near = [self.sites[n] for n in self.links[i]]
+        others = [s for s in self.sites if s is not site and s not in near]
+        if any(site.inc in {inc for inc, _ in s.cursors} for s in others) or not site.joined:
+            return
+        streams = [*site.bases, *site.received, *site.circuits]
+        if all(
+            s.cursors.get((site.inc, x), (0, 0))[0] > backup["head"]
+            for s in near for x in streams if x in s.bases or x in s.received
+        ) and all(any(x in [*s.bases, *s.received] for x in streams) for s in near):
+            site.load(backup)
+            site.noticed = "no tags" in self.shortcuts
+            self.count("rewinds")
+            self.check(site)
+
+    def expire(self, site):
+        victim = self.rng.choice(self.sites)
+        if victim not in (site, self.sites[0]):
+            site.expire(victim.inc)
+            self.count("expiries")
+
+    def newcomer(self, _):
+        if len(self.sites) < 6:
+            hosts = sorted(self.kinds) if self.whole else self._hosts(2)
+            site = Site(self, f"s{len(self.sites)}", hosts, founder=False, skew=self._skew())
+            site.begin()
+            site.end()
+            self._add(site)
+            self.count("newcomers")
+
+    def host(self, site):
+        """Host one more: a base relation where no view is received, else another view."""
+        more = sorted(VIEWS if site.received else self.kinds)
+        new = self.rng.choice(more)
+        if new not in site.hosts:
+            site.hosts.add(new)
+            site.tables.setdefault(new, {})
+            site.list_self()
+            site.stages.clear()
+            site.begin()
+            site.end()
+            self.count("hosted later")
+
+    def rights(self, site):
+        right = (self.neighbour(site).name, self.rng.choice([*site.bases, *site.received]))
+        site.denied ^= {right}
+        self.count("rights")
+
+    def cut_off(self, site):
+        self.down ^= {frozenset((site.name, self.neighbour(site).name))}
+        self.count("partitions")
+
+    # Checks.
+
+    def check(self, site):
+        """A site's relations are what the declared semantics make of the writes it has seen."""
+        for relation in site.bases:
+            wanted = self.history.relation(relation, site.seen[relation], site.valued)
+            if site.rows(relation) != wanted:
+                raise WrongError(f"{site.name} {relation}: {dict(site.rows(relation))}, not {dict(wanted)}")
+        if self.whole:
+            halves = [{r for r in site.rows(name) if r[0] == "t"} for name in "BW"]
+            if halves[0] != halves[1]:
+                raise WrongError(f"{site.name} shows half of a transaction: {halves}")
+
+    def heal(self):
+        """Everything that waits arrives, clocks come near, rights are given, and neighbours sync till quiet."""
+        self.rng.shuffle(self.network)
+        for to, _, message in self.network:
+            if hasattr(message, "rows"):
+                receive(to, message)
+                self.check(to)
+        self.network, self.down = [], set()
+        self.now += 10_000
+        for site in self.sites:
+            site.denied.clear()
+            site.stages.clear()
+            site.tick()
+        self.settle()
+        self.compare()
+        if "collect" in self.faults:
+            for _ in range(2):
+                for site in self.sites:
+                    site.collect()
+                    self.check(site)
+                self.settle()
+            self.compare()
+
+    def settle(self):
+        quiet = 0
+        for _ in range(25):
+            before = {(s.inc, *sorted(s.joined)) for s in self.sites}
+            moved = sum(
+                self.pull(self.sites[i], self.sites[n]) for i in self.links for n in sorted(self.links[i])
+            )
+            same = before == {(s.inc, *sorted(s.joined)) for s in self.sites}
+            quiet = quiet + 1 if not moved and same else 0
+            if quiet == 2:
+                return
+        raise WrongError("sites do not come to rest")
+
+    def compare(self):
+        surviving = {
+            relation: set().union(*(site.seen[relation] for site in self.sites)) for relation in self.kinds
+        }
+        plain = {r: self.history.relation(r, e, lambda _: True) for r, e in surviving.items()}
+        for site in self.sites:
+            for stream in sorted(site.hosts):
+                wanted = plain[stream] if stream in plain else evaluate(VIEWS[stream], plain)
+                if site.rows(stream) != wanted:
+                    raise WrongError(f"{site.name} {stream}: {dict(site.rows(stream))}, not {dict(wanted)}")
+            if missing := site.hosts - site.joined:
+                raise WrongError(f"{site.name} never joined {missing}")
+        for row in {self.history.events[e].row for e in surviving["R"]}:
+            latest = self.history.latest(surviving["R"], row)
+            if ("insert" if plain["R"][row] else "delete") not in latest:
+                raise WrongError(f"{row} of R is not what its latest writes say: {latest}")
+
+
+def run(seed, shortcuts=frozenset()):
+    """One run; raises `WrongError` where the rules (or the shortcuts) fail. Returns what happened."""
+    world = World(seed, shortcuts)
+    world.run(world.rng.randint(20, 90))
+    world.heal()
+    return world.counts
