@@ -87,10 +87,13 @@ class World:
             viewers = [i for i, s in enumerate(self.sites) if s.hosts >= site.hosts and not s.bases]
             if viewers and self.rng.random() < 0.3:
                 near = {self.rng.choice(viewers)}
-        self.links[len(self.sites)] = near
-        for i in near:
-            self.links[i].add(len(self.sites))
+        self._link(len(self.sites), near)
         self.sites.append(site)
+
+    def _link(self, here, near):
+        self.links.setdefault(here, set()).update(near)
+        for there in near:
+            self.links[there].add(here)
 
     # Steps.
 
@@ -256,6 +259,7 @@ class World:
             site.tables.setdefault(new, {})
             site.list_self()
             site.stages.clear()
+            self._link(self.sites.index(site), {0} - {self.sites.index(site)})
             site.begin()
             site.end()
             self.count("hosted later")
@@ -314,7 +318,7 @@ class World:
             )
             same = before == {(s.inc, *sorted(s.joined)) for s in self.sites}
             quiet = quiet + 1 if not moved and same else 0
-            if quiet == 2:
+            if quiet == 1:
                 return
         raise WrongError("sites do not come to rest")
 

@@ -6,6 +6,7 @@ final. Vectors travel in the same batches: whoever knows that a member has a dea
 that member had sponsored before.
 """
 
+from everview.algebra.clock import Stamp
 from everview.algebra.lattices import VersionVector
 from tests.model.views import VIEWS
 
@@ -29,7 +30,7 @@ class Membership:
                 yield from ((stream, relation) for relation in VIEWS[stream].inputs)
 
     def own(self, what):
-        return self.known.get((self.inc, what), (VersionVector(), self.clock.stamp()))
+        return self.known.get((self.inc, what)) or (VersionVector.EMPTY, Stamp(0, 0, self.inc))
 
     def list_self(self):
         for stream in [*self.bases, *self.received]:
@@ -64,14 +65,14 @@ class Membership:
         let a delete be collected under them.
         """
         for (inc, what), (vector, reading) in told.items():
-            if inc == self.inc:
+            if inc == self.inc or self.known.get((inc, what)) == (vector, reading):
                 continue
             relation = what if isinstance(what, str) else what[1]
             mine = [w for w in self.wholes() if relation in (w, w[1] if isinstance(w, tuple) else w)]
             if relation in mine:
                 mine = [relation]
             if "believe all" in self.shortcuts or (mine and all(vector <= self.own(w)[0] for w in mine)):
-                old, before = self.known.get((inc, what), (VersionVector(), reading))
+                old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
                 self.known[inc, what] = (old | vector, max(before, reading))
 
     def meet(self, members, sponsors):

@@ -180,6 +180,9 @@ def apply(site, page, rows, *, partial=False):
     site.meet(page.members, page.sponsors)
     if page.sender in site.expired_at or page.sender == site.inc:
         return None
+    if "no tags" not in site.shortcuts and knows_more_of_us(site, page):
+        site.rewound()
+        return None
     streams = wanted(site, page)
     if not streams:
         return None
@@ -217,11 +220,17 @@ def apply(site, page, rows, *, partial=False):
     return grown
 
 
+def knows_more_of_us(site, page):
+    """Whether the sender has commits of this incarnation that this store does not remember."""
+    return any(vector[site.inc] > site.head for (inc, _), (vector, _) in page.known.items() if inc == page.sender)
+
+
 def wanted(site, page):
     """The streams of a cut that may be applied now; none if any of them may not.
 
-    `from` must not lie ahead of the cursor, the tag at the cursor must be the one remembered, and something
-    must be new. A stream that is not joined yet needs the whole, from 0, of a site that lists the reader.
+    `from` must not lie ahead of the cursor, the tag at the cursor must be the one remembered, and the cut
+    must reach the cursor: one that ends there has no rows for us, but vectors may have grown since. A stream
+    that is not joined yet needs the whole, from 0, of a site that lists the reader.
     """
     streams, news = [], False
     for stream, start in page.froms.items():
@@ -232,12 +241,12 @@ def wanted(site, page):
         head, tag = cursor(site, page.sender, stream)
         if "no gap check" not in site.shortcuts:
             if start > head or ("no tags" not in site.shortcuts and page.tags.get(head) != tag):
-                return [] if page.upto > head else streams
+                return []
         if stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts:
             listed = page.members.get((site.inc, stream), 0) % 2 or "unlisted join" in site.shortcuts
             if start > 0 or not listed:
                 return []
-        news |= page.upto > head or stream not in site.joined
+        news |= page.upto >= head
         streams.append(stream)
     return streams if news else []
 
