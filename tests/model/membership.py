@@ -88,6 +88,8 @@ class Membership:
                 self.members[holder] = length
                 if length % 2 == 0:
                     self.expired_at.setdefault(holder[0], self.steps)
+        for inc in self.expired_at:
+            self.expire(inc)  # whatever it says it holds since
         self.sponsors.update(sponsors)
         if "orphans stay" not in self.shortcuts:
             for holder, sponsor in self.sponsors.items():
@@ -98,10 +100,10 @@ class Membership:
 
     def expire(self, inc):
         """A member is gone, or stays away too long: it is no longer asked, and must join anew."""
-        if inc == self.inc or inc in self.expired_at:
+        held = [h for h, length in self.members.items() if h[0] == inc and length % 2]
+        if inc == self.inc or not held:
             return
         self.steps += 1
-        self.expired_at[inc] = self.steps
-        for holder, length in list(self.members.items()):
-            if holder[0] == inc and length % 2:
-                self.members[holder] = length + 1
+        self.expired_at.setdefault(inc, self.steps)
+        for holder in held:
+            self.members[holder] += 1
