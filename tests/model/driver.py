@@ -32,12 +32,24 @@ class World:
         self.counts = Counter()
         self.now = 1_000
         self.network, self.backups, self.down = [], {}, set()
-        self.faults = {f for f in FAULTS if self.rng.random() < (0.7 if f == "collect" else 0.3)}
+        self.theme = self.rng.choice(["broad", "garbage", "garbage", "views"])
+        rate = 0.3 if self.theme == "broad" else 0.25
+        self.faults = {f for f in FAULTS if self.rng.random() < (0.7 if f == "collect" else rate)}
+        self.faults |= {"collect"} if self.theme == "garbage" else set()
+        self.weight = 1 if self.theme == "broad" else self.rng.choice([1, 2, 4])
         self.fuses = set()
         self.transfers = 0
-        self.whole = self.rng.random() < 0.3  # everyone hosts and may send everything
+        # Whole: everyone hosts, and may send, everything.
+        self.whole = self.theme != "views" and self.rng.random() < (0.3 if self.theme == "broad" else 0.6)
         self.faults -= {"rights", "host"} if self.whole else set()
-        self.views = not self.whole and self.rng.random() < 0.8
+        self.views = not self.whole and (self.theme == "views" or self.rng.random() < 0.8)
+        # What is written: everything, or one or two relations of very few rows.
+        focus = "RKBW" if self.theme == "broad" else self.rng.choice(["R", "R", "K", "K", "B", "W", "RK"])
+        if self.theme == "views":
+            focus = self.rng.choice(["R", "K", "RK", "RK", "RW", "W"])
+        self.focus = set(focus)
+        self.width = self.rng.choice([1, 2])
+        self.depth = self.rng.choice([1, 2, 3]) if self.theme == "garbage" else 3
         self.limit = self.rng.choice([1, 2, 4, 1000])
         self.sites, self.links = [], {}
         self._found()
@@ -57,7 +69,7 @@ class World:
     # Founding.
 
     def _found(self):
-        number = self.rng.randint(3, 5)
+        number = self.rng.randint(3, 5) if self.theme == "broad" else self.rng.randint(2, 4)
         for i in range(number):
             hosts = sorted(self.kinds)
             if i and not self.whole:
@@ -72,8 +84,13 @@ class World:
 
     def _hosts(self, i):
         if self.views and (i == 1 or self.rng.random() < 0.4):
+            if self.theme == "views" and self.focus <= {"R", "K"}:
+                return ["j"]
             return self.rng.sample(sorted(VIEWS), self.rng.randint(1, 2))
-        return self.rng.sample(sorted(self.kinds), self.rng.randint(2, 4))
+        if self.views and self.rng.random() < 0.3:  # a view and one of its inputs
+            view = self.rng.choice(sorted(VIEWS))
+            return [view, self.rng.choice(VIEWS[view].inputs)]
+        return sorted(self.focus | set(self.rng.sample(sorted(self.kinds), self.rng.randint(2, 4))))
 
     def _skew(self):
         return self.rng.choice([0, 0, -30, 30, 150, -150]) if "skew" in self.faults else 0
@@ -98,12 +115,11 @@ class World:
     # Steps.
 
     def run(self, steps):
-        moves = [
-            (self.write, 6), (self.exchange, 5), (self.ask, 4), (self.deliver, 10), (self.publish, 2),
-            (self.pass_time, 1), (self.crash, 1), (self.save, 1),
-        ]
-        moves += [(self.collect, 4)] * ("collect" in self.faults)
-        moves += [(getattr(self, f.replace(" ", "_")), 1) for f in sorted(self.faults) if f not in ("skew", "collect")]
+        weights = (6, 5, 4, 10, 2) if self.theme == "broad" else (7, 10, 3, 5, 2)
+        moves = list(zip((self.write, self.exchange, self.ask, self.deliver, self.publish), weights, strict=True))
+        moves += [(self.pass_time, 1), (self.crash, 1), (self.save, 1)]
+        moves += [(self.collect, 4 if self.theme == "broad" else 6)] * ("collect" in self.faults)
+        moves += [(getattr(self, f.replace(" ", "_")), self.weight) for f in sorted(self.faults) if f not in ("skew", "collect")]
         choices, weights = zip(*moves, strict=True)
         for _ in range(steps):
             site = self.rng.choice(self.sites)
@@ -114,7 +130,7 @@ class World:
         return self.sites[self.rng.choice(sorted(self.links[i]))]
 
     def write(self, site):
-        bases = site.bases
+        bases = [name for name in site.bases if name in self.focus]
         if not bases:
             return
         if self.whole and self.rng.random() < 0.3:
@@ -127,15 +143,16 @@ class World:
 
     def _operation(self, bases):
         relation = self.rng.choice(bases)
-        row = (self.rng.randrange(2), self.rng.randrange(3 if relation in "KR" else 2))
-        return self.rng.choice(["insert", "insert", "delete"]), relation, row
+        row = (self.rng.randrange(self.width), self.rng.randrange(self.depth))
+        return self.rng.choice(["insert", "insert", "delete"] if relation in "RW" else ["insert", "delete"]), relation, row
 
     def exchange(self, site):
         peer = self.neighbour(site)
         if frozenset((site.name, peer.name)) in self.down:
             return
-        for reader, sender in ((site, peer), (peer, site)):
-            self.pull(reader, sender)
+        self.pull(site, peer)
+        if self.rng.random() < 0.6:
+            self.pull(peer, site)
 
     def pull(self, reader, sender):
         """Ask and answer until the cut is applied; returns the rows that grew."""
@@ -278,7 +295,7 @@ class World:
     def check(self, site):
         """A site's relations are what the declared semantics make of the writes it has seen."""
         for relation in site.bases:
-            wanted = self.history.relation(relation, site.seen[relation], site.valued)
+            wanted = self.history.relation(relation, site.seen[relation], site.has_come)
             if site.rows(relation) != wanted:
                 raise WrongError(f"{site.name} {relation}: {dict(site.rows(relation))}, not {dict(wanted)}")
         if self.whole:

@@ -64,15 +64,19 @@ class Membership:
         arriving late, is recognised by its origin. A reading that came without the writes before it would
         let a delete be collected under them.
         """
+        mine = {}
+        for what in self.wholes():
+            relation, first = (what, True) if isinstance(what, str) else (what[1], False)
+            if relation not in self.hosts or first:
+                mine.setdefault(relation, []).append(self.own(what)[0])
         for (inc, what), (vector, reading) in told.items():
-            if inc == self.inc or self.known.get((inc, what)) == (vector, reading):
+            if inc == self.inc or inc in self.expired_at:
                 continue
-            relation = what if isinstance(what, str) else what[1]
-            mine = [w for w in self.wholes() if relation in (w, w[1] if isinstance(w, tuple) else w)]
-            if relation in mine:
-                mine = [relation]
-            if "believe all" in self.shortcuts or (mine and all(vector <= self.own(w)[0] for w in mine)):
-                old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
+            old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
+            if old == vector and reading <= before and (inc, what) in self.known:
+                continue
+            ours = mine.get(what if isinstance(what, str) else what[1], ())
+            if "believe all" in self.shortcuts or (ours and all(vector <= own for own in ours)):
                 self.known[inc, what] = (old | vector, max(before, reading))
 
     def meet(self, members, sponsors):

@@ -32,6 +32,7 @@ SHORTCUTS = {
     "no lift": "a returning site sends its unseen rows at lengths and stamps below the floor",
     "send before joining": "a returning site sends before it has a snapshot",
     "orphans stay": "a member first heard of after its sponsor expired is believed",
+    "claim for views": "a commit advances the own entry for the liveness that a view receives, too",
     # Derivations.
     "id sets": "a derivation is its set of ids, without branch and positions",
     "named lengths only": "only the lengths of ids that some derivation names travel",

@@ -50,7 +50,10 @@ class Site(Membership):
 
     def valued(self, stamp):
         """A stamp counts once its time has come, give or take the tolerance."""
-        return "future now" in self.shortcuts or stamp.time_us <= self.physical() + TOLERANCE
+        return "future now" in self.shortcuts or self.has_come(stamp)
+
+    def has_come(self, stamp):
+        return stamp.time_us <= self.physical() + TOLERANCE
 
     def observe(self):
         """The clock passes every stamp held whose time has come, and the floor whatever it says.
@@ -99,7 +102,8 @@ class Site(Membership):
     def end(self):
         """Feed the views, advance the own entries: the last part of every commit.
 
-        What grew no row uses up no number, or two sites that sync would never come to rest.
+        What grew no row uses up no number, or two sites that sync would never come to rest. Only a relation
+        held whole has all that is written here; the liveness that a view receives comes back by its cuts.
         """
         self.observe()
         for view in self.circuits:
@@ -110,8 +114,9 @@ class Site(Membership):
         reading = self.clock.stamp()
         for what in self.wholes():
             vector, _ = self.own(what)
-            entries = {**dict(vector.items()), self.inc: self.head}
-            self.known[self.inc, what] = (VersionVector(entries), reading)
+            if isinstance(what, str) or "claim for views" in self.shortcuts:
+                vector = VersionVector({**dict(vector.items()), self.inc: self.head})
+            self.known[self.inc, what] = (vector, reading)
 
     def write(self, operations):
         """One transaction: every operation under one dot and one stamp; returns whether anything grew."""

@@ -9,6 +9,7 @@ is the tuple, live while some insertion of it is odd. Bags do not travel so.
 import itertools
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tests.model.relations import BOTTOM, KeyedKind
@@ -27,7 +28,7 @@ class View:
     name: str
     branches: tuple
 
-    @property
+    @cached_property
     def inputs(self):
         return sorted({atom[0] for branch in self.branches for atom in branch.atoms})
 
