@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.long.__main__ import areas
 
-SLICE = {"algebra": 60}
+SLICE = {"algebra": 60, "model": 1}
 
 
 @pytest.mark.parametrize("area", areas())

@@ -5,39 +5,25 @@ a function of them, whatever came in which order, so nothing seen is lost and no
 healing every site must equal the oracle over all surviving writes, views too, and another round moves nothing.
 """
 
-import random
-from collections import Counter
-
-from tests.model.oracle import History
-from tests.model.relations import kinds
+from tests.model.ground import Ground
 from tests.model.site import Site
 from tests.model.sync import push, receive, request, serve
-from tests.model.views import VIEWS, evaluate
+from tests.model.views import VIEWS
 
 FAULTS = ("collect", "skew", "restore", "copy", "rewind", "expire", "newcomer", "host", "rights", "cut off")
 
 
-class WrongError(AssertionError):
-    """A run that breaks the specification."""
-
-
-class World:
+class World(Ground):
     """Sites, messages and the time; everything random comes from one seed."""
 
     def __init__(self, seed, shortcuts=frozenset()):
-        self.rng = random.Random(seed)
-        self.shortcuts = shortcuts
-        self.kinds = kinds(shortcuts)
-        self.history = History()
-        self.counts = Counter()
-        self.now = 1_000
+        super().__init__(seed, shortcuts)
         self.network, self.backups, self.down = [], {}, set()
         self.theme = self.rng.choice(["broad", "garbage", "garbage", "views"])
         rate = 0.3 if self.theme == "broad" else 0.25
         self.faults = {f for f in FAULTS if self.rng.random() < (0.7 if f == "collect" else rate)}
         self.faults |= {"collect"} if self.theme == "garbage" else set()
         self.weight = 1 if self.theme == "broad" else self.rng.choice([1, 2, 4])
-        self.fuses = set()
         self.transfers = 0
         # Whole: everyone hosts, and may send, everything.
         self.whole = self.theme != "views" and self.rng.random() < (0.3 if self.theme == "broad" else 0.6)
@@ -51,20 +37,7 @@ class World:
         self.width = self.rng.choice([1, 2])
         self.depth = self.rng.choice([1, 2, 3]) if self.theme == "garbage" else 3
         self.limit = self.rng.choice([1, 2, 4, 1000])
-        self.sites, self.links = [], {}
         self._found()
-
-    # What sites ask of the world.
-
-    def incarnation(self, name):
-        self.counts["incarnations"] += 1
-        return f"{name}.{self.counts['incarnations']}"
-
-    def count(self, what, number=1):
-        self.counts[what] += number
-
-    def crash_now(self, site):
-        return site in self.fuses and not self.fuses.discard(site)
 
     # Founding.
 
@@ -75,12 +48,7 @@ class World:
             if i and not self.whole:
                 hosts = self._hosts(i)
             self._add(Site(self, f"s{i}", hosts, skew=self._skew()))
-        members = {holder: 1 for site in self.sites for holder in site.members}
-        for site in self.sites:
-            site.meet(members, {})
-        for site in self.sites:
-            site.begin()
-            site.end()
+        self.meet_all()
 
     def _hosts(self, i):
         if self.views and (i == 1 or self.rng.random() < 0.4):
@@ -104,22 +72,23 @@ class World:
             viewers = [i for i, s in enumerate(self.sites) if s.hosts >= site.hosts and not s.bases]
             if viewers and self.rng.random() < 0.3:
                 near = {self.rng.choice(viewers)}
-        self._link(len(self.sites), near)
+        self.link(len(self.sites), near)
         self.sites.append(site)
-
-    def _link(self, here, near):
-        self.links.setdefault(here, set()).update(near)
-        for there in near:
-            self.links[there].add(here)
 
     # Steps.
 
     def run(self, steps):
         weights = (6, 5, 4, 10, 2) if self.theme == "broad" else (7, 10, 3, 5, 2)
-        moves = list(zip((self.write, self.exchange, self.ask, self.deliver, self.publish), weights, strict=True))
+        moves = list(
+            zip((self.write, self.exchange, self.ask, self.deliver, self.publish), weights, strict=True)
+        )
         moves += [(self.pass_time, 1), (self.crash, 1), (self.save, 1)]
         moves += [(self.collect, 4 if self.theme == "broad" else 6)] * ("collect" in self.faults)
-        moves += [(getattr(self, f.replace(" ", "_")), self.weight) for f in sorted(self.faults) if f not in ("skew", "collect")]
+        moves += [
+            (getattr(self, f.replace(" ", "_")), self.weight)
+            for f in sorted(self.faults)
+            if f not in ("skew", "collect")
+        ]
         choices, weights = zip(*moves, strict=True)
         for _ in range(steps):
             site = self.rng.choice(self.sites)
@@ -144,7 +113,11 @@ class World:
     def _operation(self, bases):
         relation = self.rng.choice(bases)
         row = (self.rng.randrange(self.width), self.rng.randrange(self.depth))
-        return self.rng.choice(["insert", "insert", "delete"] if relation in "RW" else ["insert", "delete"]), relation, row
+        return (
+            self.rng.choice(["insert", "insert", "delete"] if relation in "RW" else ["insert", "delete"]),
+            relation,
+            row,
+        )
 
     def exchange(self, site):
         peer = self.neighbour(site)
@@ -153,17 +126,6 @@ class World:
         self.pull(site, peer)
         if self.rng.random() < 0.6:
             self.pull(peer, site)
-
-    def pull(self, reader, sender):
-        """Ask and answer until the cut is applied; returns the rows that grew."""
-        for _ in range(200):
-            page = serve(sender, request(reader, sender), self.limit)
-            grown = receive(reader, page) if page else None
-            self.check(reader)
-            if page is None or sender.inc not in reader.stages:
-                break
-        reader.stages.pop(sender.inc, None)
-        return grown or 0
 
     def ask(self, site):
         peer = self.neighbour(site)
@@ -245,7 +207,9 @@ class World:
         streams = [*site.bases, *site.received, *site.circuits]
         if all(
             s.cursors.get((site.inc, x), (0, 0))[0] > backup["head"]
-            for s in near for x in streams if x in s.bases or x in s.received
+            for s in near
+            for x in streams
+            if x in s.bases or x in s.received
         ) and all(any(x in [*s.bases, *s.received] for x in streams) for s in near):
             site.load(backup)
             site.noticed = "no tags" in self.shortcuts
@@ -276,7 +240,7 @@ class World:
             site.tables.setdefault(new, {})
             site.list_self()
             site.stages.clear()
-            self._link(self.sites.index(site), {0} - {self.sites.index(site)})
+            self.link(self.sites.index(site), {0} - {self.sites.index(site)})
             site.begin()
             site.end()
             self.count("hosted later")
@@ -290,18 +254,7 @@ class World:
         self.down ^= {frozenset((site.name, self.neighbour(site).name))}
         self.count("partitions")
 
-    # Checks.
-
-    def check(self, site):
-        """A site's relations are what the declared semantics make of the writes it has seen."""
-        for relation in site.bases:
-            wanted = self.history.relation(relation, site.seen[relation], site.has_come)
-            if site.rows(relation) != wanted:
-                raise WrongError(f"{site.name} {relation}: {dict(site.rows(relation))}, not {dict(wanted)}")
-        if self.whole:
-            halves = [{r for r in site.rows(name) if r[0] == "t"} for name in "BW"]
-            if halves[0] != halves[1]:
-                raise WrongError(f"{site.name} shows half of a transaction: {halves}")
+    # Healing.
 
     def heal(self):
         """Everything that waits arrives, clocks come near, rights are given, and neighbours sync till quiet."""
@@ -325,36 +278,6 @@ class World:
                     self.check(site)
                 self.settle()
             self.compare()
-
-    def settle(self):
-        quiet = 0
-        for _ in range(25):
-            before = {(s.inc, *sorted(s.joined)) for s in self.sites}
-            moved = sum(
-                self.pull(self.sites[i], self.sites[n]) for i in self.links for n in sorted(self.links[i])
-            )
-            same = before == {(s.inc, *sorted(s.joined)) for s in self.sites}
-            quiet = quiet + 1 if not moved and same else 0
-            if quiet == 1:
-                return
-        raise WrongError("sites do not come to rest")
-
-    def compare(self):
-        surviving = {
-            relation: set().union(*(site.seen[relation] for site in self.sites)) for relation in self.kinds
-        }
-        plain = {r: self.history.relation(r, e, lambda _: True) for r, e in surviving.items()}
-        for site in self.sites:
-            for stream in sorted(site.hosts):
-                wanted = plain[stream] if stream in plain else evaluate(VIEWS[stream], plain)
-                if site.rows(stream) != wanted:
-                    raise WrongError(f"{site.name} {stream}: {dict(site.rows(stream))}, not {dict(wanted)}")
-            if missing := site.hosts - site.joined:
-                raise WrongError(f"{site.name} never joined {missing}")
-        for row in {self.history.events[e].row for e in surviving["R"]}:
-            latest = self.history.latest(surviving["R"], row)
-            if ("insert" if plain["R"][row] else "delete") not in latest:
-                raise WrongError(f"{row} of R is not what its latest writes say: {latest}")
 
 
 def run(seed, shortcuts=frozenset()):

@@ -9,19 +9,23 @@ lengths, in any two or three messages, sees the same.
 """
 
 import itertools
-from collections import Counter
+from collections import deque
 
-from everview.algebra.clock import Stamp
 from tests.model.oracle import Event, History
 from tests.model.relations import Pen, Row, kinds
 from tests.model.views import Branch, View, derivations, evaluate, everything, live_ids, liveness, valuation
+
+from everview.algebra.clock import Stamp
 
 
 class Explorer:
     """The states of `sites` sites with at most `operations` writes each, for one kind of relation."""
 
-    def __init__(self, relation, *, sites=3, operations=2, limit=10**9, shortcuts=frozenset()):
+    def __init__(
+        self, relation, *, sites=3, operations=2, limit=10**9, looks=2, rng=None, shortcuts=frozenset()
+    ):
         self.relation, self.sites, self.operations, self.limit = relation, sites, operations, limit
+        self.looks, self.rng = looks, rng
         self.shortcuts, self.kinds = shortcuts, kinds(shortcuts)
         self.kind = self.kinds[relation]
         self.history = History()
@@ -35,11 +39,13 @@ class Explorer:
         self.orders = list(itertools.permutations(range(sites)))
 
     def run(self):
-        """Visit every state once; returns how many there are."""
+        """Visit every state once, in the order found, or with `rng` in any order; returns how many."""
         start = (0,) * self.sites
-        reached, waiting = {start}, [start]
+        reached, waiting = {start}, deque([start])
         while waiting and len(reached) < self.limit:
-            state = waiting.pop()
+            if self.rng:  # deep rather than wide
+                waiting.rotate(-self.rng.randrange(-3, 1) if self.rng.random() < 0.5 else 1)
+            state = waiting.popleft()
             for after in self._successors(state):
                 if (same := self._canonical(after)) not in reached:
                     reached.add(same)
@@ -123,7 +129,7 @@ class Explorer:
     def _look_on(self, messages):
         if self.relation == "B":
             return
-        for count in (1, 2, 3):
+        for count in range(1, self.looks + 1):
             for chosen in itertools.combinations(messages, count):
                 if chosen in self.looked:
                     continue
@@ -192,13 +198,4 @@ def _bits(mask):
         low = mask & -mask
         found.append(low.bit_length() - 1)
         mask ^= low
-    return found
-
-
-def explore(operations, *, limit=10**9):
-    """Kind → (states, checks), for the four kinds."""
-    found = Counter()
-    for relation in "RKBW":
-        explorer = Explorer(relation, operations=operations, limit=limit)
-        found[relation] = (explorer.run(), explorer.checks)
     return found

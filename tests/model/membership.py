@@ -6,9 +6,10 @@ final. Vectors travel in the same batches: whoever knows that a member has a dea
 that member had sponsored before.
 """
 
+from tests.model.views import VIEWS
+
 from everview.algebra.clock import Stamp
 from everview.algebra.lattices import VersionVector
-from tests.model.views import VIEWS
 
 
 class Membership:

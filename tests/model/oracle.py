@@ -68,11 +68,20 @@ class History:
 
     def _W(self, events, valued):  # noqa: N802
         removed = {i for e in events if e.operation == "delete" for i in e.seen}
-        return Counter(
-            {e.row: 1 for e in events if e.operation == "insert" and not any(
-                e.number in d.seen and d.row == e.row for d in events if d.operation == "delete"
-            )}
-        ) if removed else Counter({e.row: 1 for e in events})
+        return (
+            Counter(
+                {
+                    e.row: 1
+                    for e in events
+                    if e.operation == "insert"
+                    and not any(
+                        e.number in d.seen and d.row == e.row for d in events if d.operation == "delete"
+                    )
+                }
+            )
+            if removed
+            else Counter({e.row: 1 for e in events})
+        )
 
     def latest(self, numbers, row):
         """The operations of a set tuple's writes that no other of them had seen: the winner is one of these."""

@@ -196,9 +196,7 @@ class KeyedLengths(SetKind):
     """✗ Tuple → causal length for a keyed relation; an insert closes the key's other rows by a bump."""
 
     def insert(self, table, row, pen):
-        losers = {
-            r: h.value + 1 for r, h in table.items() if r[0] == row[0] and r != row and h.value % 2
-        }
+        losers = {r: h.value + 1 for r, h in table.items() if r[0] == row[0] and r != row and h.value % 2}
         return losers | super().insert(table, row, pen)
 
     def delete(self, table, row, pen):

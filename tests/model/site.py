@@ -6,11 +6,21 @@ a random tag, stores all it changes at once, and advances the site's own entry i
 
 import copy
 
-from everview.algebra.clock import HybridClock, Stamp
-from everview.algebra.lattices import VersionVector
 from tests.model.membership import Membership
 from tests.model.relations import Pen, Row
-from tests.model.views import VIEWS, derivations, evaluate, identity, live_ids, live_tuples, liveness, valuation
+from tests.model.views import (
+    VIEWS,
+    derivations,
+    evaluate,
+    identity,
+    live_ids,
+    live_tuples,
+    liveness,
+    valuation,
+)
+
+from everview.algebra.clock import HybridClock, Stamp
+from everview.algebra.lattices import VersionVector
 
 TOLERANCE = 60
 EMPTY = (VersionVector(), Stamp(0, 0, "-"))
@@ -60,7 +70,8 @@ class Site(Membership):
 
         A collected stamp was in the past of every member, so it may be taken at its word.
         """
-        if (floor := self.floors.get("K")) and "floor leaves clock" not in self.shortcuts:
+        floor = self.floors["K"]
+        if isinstance(floor, Stamp) and "floor leaves clock" not in self.shortcuts:
             self.past = max(self.past, floor.time_us)
             self.clock.observe(floor)
         for key in self.tables.get("K", ()):
@@ -76,7 +87,9 @@ class Site(Membership):
     @property
     def circuits(self):
         """Views whose inputs are all here: computed, and fed to others."""
-        return sorted(v for v, view in VIEWS.items() if self.world.views and self.hosts.issuperset(view.inputs))
+        return sorted(
+            v for v, view in VIEWS.items() if self.world.views and self.hosts.issuperset(view.inputs)
+        )
 
     @property
     def received(self):
@@ -174,7 +187,8 @@ class Site(Membership):
         for key in [key for key in table if key[0] == "l" and key not in wanted]:
             del table[key]
         live = {
-            i for name in view.inputs
+            i
+            for name in view.inputs
             for i, _ in live_tuples(self.kinds, name, self.tables[name], self.valued)
         }
         before, ever = self.fed.get(view.name, (set(), set()))
@@ -232,8 +246,11 @@ class Site(Membership):
         for key in table:
             if key[0] == "l":
                 _, name, base = key
-                known.add((name, *base) if name == "K" and isinstance(base[1], Stamp) else
-                          (name, base[0] if isinstance(base[0], tuple) else base))
+                known.add(
+                    (name, *base)
+                    if name == "K" and isinstance(base[1], Stamp)
+                    else (name, base[0] if isinstance(base[0], tuple) else base)
+                )
         for key in [k for k in table if k[0] == "d" and not known.issuperset(k[3])]:
             del table[key]
 
@@ -241,8 +258,26 @@ class Site(Membership):
 
     def backup(self):
         """A copy of the store's file, as it is now."""
-        kept = ("head", "tags", "inc", "hosts", "tables", "fed", "cursors", "floors", "seen", "joined", "past",
-                "known", "members", "sponsors", "heard", "expired_at", "steps", "shown")
+        kept = (
+            "head",
+            "tags",
+            "inc",
+            "hosts",
+            "tables",
+            "fed",
+            "cursors",
+            "floors",
+            "seen",
+            "joined",
+            "past",
+            "known",
+            "members",
+            "sponsors",
+            "heard",
+            "expired_at",
+            "steps",
+            "shown",
+        )
         return copy.deepcopy({name: getattr(self, name) for name in kept})
 
     def load(self, backup):
