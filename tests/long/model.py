@@ -1,4 +1,4 @@
-"""The model of replication: 40 random runs a case, and a random walk deep into the states of four writes each."""
+"""The model of replication: 40 random runs a case, and a walk into the states of four writes each."""
 
 import random
 

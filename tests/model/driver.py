@@ -1,8 +1,8 @@
 """A random run: sites, writes, a network that loses, doubles, delays and reorders, faults; then healing.
 
-After every step the site that acted is compared with the oracle over the writes it has seen: its state must be
-a function of them, whatever came in which order, so nothing seen is lost and nothing deleted returns. After
-healing every site must equal the oracle over all surviving writes, views too, and another round moves nothing.
+After every step the site that acted is compared with the oracle over the writes it has seen: its state must
+be a function of them, whatever came in which order, so nothing seen is lost and nothing deleted returns.
+After healing every site must equal the oracle over all surviving writes, views too, and rest.
 """
 
 from tests.model.ground import Ground
@@ -64,7 +64,7 @@ class World(Ground):
         return self.rng.choice([0, 0, -30, 30, 150, -150]) if "skew" in self.faults else 0
 
     def _add(self, site):
-        """Whole: a tree of sites. Else: everyone reaches s0, and some each other; a view may be fed by a view."""
+        """Whole: a tree. Else: everyone reaches s0, and some each other; a view may be fed by a view."""
         near = set()
         if self.sites:
             near = {self.rng.randrange(len(self.sites)) if self.whole else 0}
@@ -257,7 +257,7 @@ class World(Ground):
     # Healing.
 
     def heal(self):
-        """Everything that waits arrives, clocks come near, rights are given, and neighbours sync till quiet."""
+        """What waits arrives, the time of every stamp comes, rights are given, neighbours sync till quiet."""
         self.rng.shuffle(self.network)
         for to, _, message in self.network:
             if hasattr(message, "rows"):

@@ -1,11 +1,11 @@
 """Every reachable state of a few sites over one tuple or key, memoised; a site without the base looks on.
 
-A write is interned by (site, number, operation, writes seen); a site's state is the set of writes it has seen,
-so a global state is one set per site, the same under a renaming of the sites. A site may write, or receive the
-present state of another, or the state right after any write so far: late, again, or never, for a message that
-is lost is one that is never received. Checked in every state: the joined table is a function of the set of
-writes, in whichever order they came, and means what the oracle says; and whoever sees only derivations and
-lengths, in any two or three messages, sees the same.
+A write is interned by (site, number, operation, writes seen); a site's state is the set of writes it has
+seen, so a global state is one set per site, the same under a renaming of the sites. A site may write, or
+receive the present state of another, or the state right after any write so far: late, again, or never, for a
+message that is lost is one that is never received. Checked in every state: the joined table is a function of
+the set of writes, in whichever order they came, and means what the oracle says; and whoever sees only
+derivations and lengths, in any two or three messages, sees the same.
 """
 
 import itertools
@@ -74,7 +74,7 @@ class Explorer:
         return sum(1 << e for e in self.history.events[event].seen) | 1 << event
 
     def _write(self, site, mask, operation):
-        """The interned write, or None if it would change nothing; its table is made by the kind's own rule."""
+        """The interned write, or None if it would change nothing; the kind's own rule makes its table."""
         number = sum(self.owner[e] == site for e in _bits(mask))
         key = (site, number, operation, mask)
         if key in self.interned:

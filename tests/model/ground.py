@@ -1,4 +1,4 @@
-"""What runs are made of: the time, the sites and their links; pulling, checking against the oracle, healing."""
+"""What runs are made of: the time, the sites and their links; pulling, and checking against the oracle."""
 
 import random
 from collections import Counter

@@ -51,7 +51,7 @@ def floor_stays(shortcuts):
 
 
 def floor_leaves_clock(shortcuts):
-    """A newcomer's clock is far behind: its write to a forgotten key is older than the delete t still holds."""
+    """A newcomer's clock is far behind: its write to a forgotten key is older than the delete t holds."""
     ground, c, t = _ground(shortcuts, c="K", t="K")
     _collected(ground, c, t, "K")
     n = _newcomer(ground, "K", skew=-500)
@@ -85,7 +85,7 @@ def send_before_joining(shortcuts):
 
 
 def merge_on_return(shortcuts):
-    """A backup holds x alive; x was deleted and forgotten since, with the consent of the store that was lost."""
+    """A backup holds x alive; x was deleted and forgotten since, with the lost store's consent."""
     ground, c, n = _ground(shortcuts, c="R", n="R")
     c.write([("insert", "R", X)])
     _sync(ground, c, n)
@@ -99,7 +99,7 @@ def merge_on_return(shortcuts):
 
 
 def unlisted_join(shortcuts):
-    """A newcomer takes c's snapshot with x alive, and c does not know it: x dies and is forgotten meanwhile."""
+    """A newcomer takes c's snapshot with x alive, and c does not know it: x dies and is forgotten."""
     ground, c, t = _ground(shortcuts, c="R", t="R")
     c.write([("insert", "R", X)])
     n = _newcomer(ground, "R")
@@ -128,7 +128,7 @@ def orphans_stay(shortcuts):
 
 
 def believe_all(shortcuts):
-    """w, which holds only derivations, tells t that m has x's death; t forgets x, then m's old batch arrives."""
+    """w, which holds only derivations, tells t that m has x's death; t forgets x; m's old batch arrives."""
     ground, s, m, t, w = _ground(shortcuts, s="RK", m="R", t=["R", "j"], w=["j"])
     m.write([("insert", "R", X)])
     late = push(m, 0)

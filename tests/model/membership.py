@@ -39,12 +39,14 @@ class Membership:
 
     def holders(self, relation):
         """(incarnation, whole) of every member that holds the relation, or derivations from it."""
+        views = [
+            v for v in VIEWS if relation in VIEWS[v].inputs and "views do not count" not in self.shortcuts
+        ]
         for (inc, stream), length in self.members.items():
             if length % 2 and stream == relation:
                 yield inc, relation
-            elif length % 2 and stream in VIEWS and relation in VIEWS[stream].inputs:
-                if "views do not count" not in self.shortcuts:
-                    yield inc, (stream, relation)
+            elif length % 2 and stream in views:
+                yield inc, (stream, relation)
 
     def stable(self, relation, dot):
         """A growth is stable when the vector of every member that holds its relation covers it."""

@@ -54,10 +54,9 @@ class History:
     def _K(self, events, valued):  # noqa: N802
         last = {}
         for e in events:
-            if valued(e.stamp) and (e.row[0] not in last or e.number > -1):
-                before = last.get(e.row[0])
-                if before is None or (e.stamp, e.number) > (before.stamp, before.number):
-                    last[e.row[0]] = e
+            before = last.get(e.row[0], e)
+            if valued(e.stamp) and (e.stamp, e.number) >= (before.stamp, before.number):
+                last[e.row[0]] = e
         return Counter(e.row for e in last.values() if e.operation == "insert")
 
     def _B(self, events, valued):  # noqa: N802
@@ -67,24 +66,12 @@ class History:
         return +sums
 
     def _W(self, events, valued):  # noqa: N802
-        removed = {i for e in events if e.operation == "delete" for i in e.seen}
-        return (
-            Counter(
-                {
-                    e.row: 1
-                    for e in events
-                    if e.operation == "insert"
-                    and not any(
-                        e.number in d.seen and d.row == e.row for d in events if d.operation == "delete"
-                    )
-                }
-            )
-            if removed
-            else Counter({e.row: 1 for e in events})
-        )
+        removed = {(i, e.row) for e in events if e.operation == "delete" for i in e.seen}
+        inserted = [e for e in events if e.operation == "insert"]
+        return Counter({e.row: 1 for e in inserted if (e.number, e.row) not in removed})
 
     def latest(self, numbers, row):
-        """The operations of a set tuple's writes that no other of them had seen: the winner is one of these."""
+        """The operations of a tuple's writes that no other of them had seen: the winner is one of these."""
         events = [self.events[n] for n in numbers if self.events[n].row == row]
         overtaken = set().union(*(e.seen for e in events)) if events else set()
         return {e.operation for e in events if e.number not in overtaken}

@@ -16,6 +16,17 @@ BOTTOM = None
 TOP = "⊤"
 
 
+class TwoValuesError(AssertionError):
+    """A key that is written once has two values: merging stores ⊤, reading it raises."""
+
+
+def single(table):
+    """The values of a table that is written once, or an error."""
+    if any(held.value == TOP for held in table.values()):
+        raise TwoValuesError
+    return [held.value for held in table.values()]
+
+
 class Row(NamedTuple):
     value: Any
     version: int
@@ -101,6 +112,7 @@ class KeyedKind:
         return a if a == b else TOP
 
     def valuation(self, table, valued):
+        single(table)
         return Counter(row for row in self.current(table, valued).values() if row is not BOTTOM)
 
     def garbage(self, table, stable, passed, valued):
@@ -137,7 +149,7 @@ class BagKind:
         return {pen.fresh(): (row, -1)} if self.sums(table)[row] > 0 else {}
 
     def sums(self, table):
-        return ZSet([held.value for held in table.values()])
+        return ZSet(single(table))
 
     def join(self, a, b):
         return a if a == b else TOP

@@ -1,4 +1,4 @@
-"""Rules that may be left out: each is a tempting shortcut, and the driver must find a run where it is wrong."""
+"""Rules that may be left out: each is a tempting shortcut, and some run must show that it is wrong."""
 
 SHORTCUTS = {
     # The lattice tables.

@@ -319,11 +319,12 @@ class Site(Membership):
                 if origin != old or commit <= opened_at:
                     continue
                 del table[key]
+                again = key
                 if relation == "B":
-                    key = (self.inc, self.head, *key[1:])
-                if relation == "W" and key[1][:2] == row.origin:
-                    key = (key[0], (self.inc, self.head, *key[1][1:]))
-                table[key] = Row(row.value, self.head, (self.inc, self.head))
+                    again = (self.inc, self.head, *key[1:])
+                elif relation == "W" and key[1][:2] == row.origin:
+                    again = (key[0], (self.inc, self.head, *key[1][1:]))
+                table[again] = Row(row.value, self.head, (self.inc, self.head))
         for what in self.wholes():
             vector, reading = self.own(what)
             entries = {**dict(vector.items()), old: min(opened_at, vector[old])}
