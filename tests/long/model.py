@@ -10,4 +10,4 @@ def case(seed):
     for each in range(40 * seed, 40 * (seed + 1)):
         run(each)
     relation = "RKBW"[seed % 4]
-    Explorer(relation, operations=4, limit=400, looks=3, rng=random.Random(seed)).run()
+    Explorer(relation, operations=4, limit=2_000, looks=3, rng=random.Random(seed)).run()

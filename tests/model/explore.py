@@ -44,7 +44,7 @@ class Explorer:
         reached, waiting = {start}, deque([start])
         while waiting and len(reached) < self.limit:
             if self.rng:  # deep rather than wide
-                waiting.rotate(-self.rng.randrange(-3, 1) if self.rng.random() < 0.5 else 1)
+                waiting.rotate(self.rng.choice([0, 1, 1, 1, 2]))
             state = waiting.popleft()
             for after in self._successors(state):
                 if (same := self._canonical(after)) not in reached:

@@ -161,9 +161,9 @@ class BagKind:
         """Stable pairs of one tuple that cancel: each site may choose others, the sums stay the same."""
         spare, keys = {}, []
         for key in sorted(table):
-            row, weight = table[key].value
-            if not stable(table[key].origin):
+            if table[key].value == TOP or not stable(table[key].origin):
                 continue
+            row, weight = table[key].value
             if spare.get((row, -weight)):
                 keys += [key, spare[row, -weight].pop()]
             else:
