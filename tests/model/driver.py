@@ -12,6 +12,9 @@ from tests.model.views import VIEWS
 
 FAULTS = ("collect", "skew", "restore", "copy", "rewind", "expire", "newcomer", "host", "rights", "cut off")
 
+STORM = 10_000
+"""From this seed on: few rows, much collection, and many batches that arrive long after they were written."""
+
 
 class World(Ground):
     """Sites, messages and the time; everything random comes from one seed."""
@@ -20,6 +23,9 @@ class World(Ground):
         super().__init__(seed, shortcuts)
         self.network, self.backups, self.down = [], {}, set()
         self.theme = self.rng.choice(["broad", "garbage", "garbage", "views"])
+        self.storm = seed >= STORM
+        if self.storm:
+            self.theme = "garbage"
         rate = 0.3 if self.theme == "broad" else 0.25
         self.faults = {f for f in FAULTS if self.rng.random() < (0.7 if f == "collect" else rate)}
         self.faults |= {"collect"} if self.theme == "garbage" else set()
@@ -36,6 +42,10 @@ class World(Ground):
         self.focus = set(focus)
         self.width = self.rng.choice([1, 2])
         self.depth = self.rng.choice([1, 2, 3]) if self.theme == "garbage" else 3
+        if self.storm:
+            self.width, self.depth = 1, 1
+            self.focus = set(self.rng.choice(["R", "R", "K", "B", "W"]))
+            self.faults |= set(self.rng.sample(["newcomer", "expire", "restore", "skew", "copy"], 2))
         self.limit = self.rng.choice([1, 2, 4, 1000])
         self._found()
 
@@ -79,6 +89,7 @@ class World(Ground):
 
     def run(self, steps):
         weights = (6, 5, 4, 10, 2) if self.theme == "broad" else (7, 10, 3, 5, 2)
+        weights = (6, 14, 2, 4, 6) if self.storm else weights
         moves = list(
             zip((self.write, self.exchange, self.ask, self.deliver, self.publish), weights, strict=True)
         )
@@ -283,6 +294,6 @@ class World(Ground):
 def run(seed, shortcuts=frozenset()):
     """One run; raises `WrongError` where the rules (or the shortcuts) fail. Returns what happened."""
     world = World(seed, shortcuts)
-    world.run(world.rng.randint(20, 90))
+    world.run(world.rng.randint(20, 90) + (40 if world.storm else 0))
     world.heal()
     return world.counts

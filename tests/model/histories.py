@@ -3,7 +3,7 @@
 They are the worked examples of docs/REPLICATION.md, for shortcuts that random runs meet rarely or late.
 """
 
-from tests.model.ground import Ground
+from tests.model.ground import Ground, WrongError
 from tests.model.site import Site
 from tests.model.sync import push, receive
 
@@ -127,6 +127,23 @@ def orphans_stay(shortcuts):
         ground.check(n)
 
 
+def accept_covered(shortcuts):
+    """m's insertion reaches c over t, x is deleted and forgotten; then m's first batch arrives at c."""
+    ground, c, t, m = _ground(shortcuts, c="R", t="R", m="R")
+    m.write([("insert", "R", X)])
+    late = push(m, 0)
+    _sync(ground, t, m)
+    _sync(ground, c, t)
+    c.write([("delete", "R", X)])
+    for _ in range(2):
+        _sync(ground, c, t)
+        _sync(ground, t, m)
+    _sync(ground, c, t)
+    c.collect()
+    receive(c, late)
+    ground.check(c)
+
+
 def believe_all(shortcuts):
     """w, which holds only derivations, tells t that m has x's death; t forgets x; m's old batch arrives."""
     ground, s, m, t, w = _ground(shortcuts, s="RK", m="R", t=["R", "j"], w=["j"])
@@ -144,7 +161,24 @@ def believe_all(shortcuts):
     ground.check(t)
 
 
+def drop_the_dead(shortcuts):
+    """w hears from b that x is dead, then gets x·q from a, then that x lives again; a never saw x dead."""
+    ground, a, b, w = _ground(shortcuts, a="RK", b="RK", w=["j"])
+    a.write([("insert", "R", X)])
+    ground.pull(b, a)
+    a.write([("insert", "K", X)])
+    b.write([("delete", "R", X)])
+    ground.pull(w, b)
+    ground.pull(w, a)
+    b.write([("insert", "R", X)])
+    ground.pull(a, b)
+    ground.pull(w, a)
+    if w.rows("j") != a.rows("j"):
+        raise WrongError(f"w shows {dict(w.rows('j'))}, not {dict(a.rows('j'))}")
+
+
 HISTORIES = {
+    "drop the dead": drop_the_dead,
     "floor stays": floor_stays,
     "floor leaves clock": floor_leaves_clock,
     "no lift": no_lift,
@@ -153,4 +187,5 @@ HISTORIES = {
     "unlisted join": unlisted_join,
     "orphans stay": orphans_stay,
     "believe all": believe_all,
+    "accept covered": accept_covered,
 }

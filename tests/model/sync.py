@@ -49,6 +49,7 @@ class Page:
     known: dict
     floors: dict
     seen: dict
+    cursors: dict
     end: int = 0
     staged: Any = field(default=None)
 
@@ -171,6 +172,7 @@ def read(site, froms, after, limit, asked):
         dict(site.known),
         dict(site.floors),
         copied(site.seen),
+        dict(site.cursors),
     )
 
 
@@ -207,7 +209,7 @@ def apply(site, page, rows, *, partial=False):
     site.meet(page.members, page.sponsors)
     if page.sender in site.expired_at or page.sender == site.inc:
         return None
-    if "no tags" not in site.shortcuts and knows_more_of_us(site, page):
+    if "no tags" not in site.shortcuts and knows_another_us(site, page):
         site.rewound()
         return None
     streams = wanted(site, page)
@@ -247,11 +249,12 @@ def apply(site, page, rows, *, partial=False):
     return grown
 
 
-def knows_more_of_us(site, page):
-    """Whether the sender has commits of this incarnation that this store does not remember."""
-    return any(
-        vector[site.inc] > site.head for (inc, _), (vector, _) in page.known.items() if inc == page.sender
-    )
+def knows_another_us(site, page):
+    """Whether the sender has a cursor on this incarnation, or commits of it, that are not known here."""
+    head, tag = page.cursors.get((site.inc, None), START)
+    if site.tags.get(head) != tag:
+        return True
+    return any(v[site.inc] > site.head for (inc, _), (v, _) in page.known.items() if inc == page.sender)
 
 
 def wanted(site, page):
