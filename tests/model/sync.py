@@ -286,8 +286,9 @@ def wanted(site, page):
 def merge(site, stream, arrived, page):
     """Join what arrived. A row that is not held though its origin is covered was collected here.
 
-    On joining (and returning), the sender's snapshot decides: what it covers and does not hold was
-    collected there and goes; what it does not cover is unseen, and is lifted above the floor.
+    On joining (and returning), the sender's snapshot decides, both ways: what it holds is taken, also what
+    was collected here, for of a bag the two may have dropped different pairs; what it covers and does not
+    hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
     """
     table, grown = site.tables[stream], 0
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
@@ -298,11 +299,8 @@ def merge(site, stream, arrived, page):
     for key, row in arrived.items():
         held = table.get(key)
         if held is None:
-            if (
-                row.origin
-                and is_covered(site, stream, key, row.origin)
-                and "accept covered" not in site.shortcuts
-            ):
+            collected = not returning and row.origin and is_covered(site, stream, key, row.origin)
+            if collected and "accept covered" not in site.shortcuts:
                 continue
             table[key] = Row(row.value, site.head, row.origin)
             grown += 1

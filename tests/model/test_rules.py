@@ -1,7 +1,7 @@
 """The right rules survive the driver and the histories; each shortcut, put back, is caught."""
 
 import pytest
-from tests.model.driver import run
+from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
 from tests.model.histories import HISTORIES
 from tests.model.shortcuts import RIGHT, SHORTCUTS
@@ -11,6 +11,12 @@ from tests.model.table import FIRST, fails
 @pytest.mark.parametrize("block", range(4))
 def test_the_right_rules_survive(block):
     for seed in range(150 * block, 150 * (block + 1)):
+        run(seed)
+
+
+def test_the_right_rules_survive_a_storm():
+    """Among them two runs that found rules missing: a rewound store that pulls first, bags on return."""
+    for seed in [*range(STORM, STORM + 120), 10_027, 10_524]:
         run(seed)
 
 
