@@ -132,7 +132,7 @@ class KeyedKind:
     def lift(self, table, key, floor, pen):
         """Under a new stamp, if it is the key's last write and below the floor."""
         name, stamp = key
-        if floor is None or stamp > floor or any(k == name and s > stamp for k, s in table):
+        if floor is None or stamp > floor or any(k == name and s > stamp and pen.valued(s) for k, s in table):
             return {}
         return {} if table[key].value is BOTTOM else {(name, pen.stamp()): table[key].value}
 

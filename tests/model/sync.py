@@ -12,6 +12,7 @@ from typing import Any
 from tests.model.relations import Pen, Row
 from tests.model.views import VIEWS, live_ids
 
+from everview.algebra.clock import Stamp
 from everview.algebra.lattices import VersionVector
 
 START = (0, 0)
@@ -360,7 +361,11 @@ def forget_collected(site, stream, arrived, page):
 
 def lift(site, relation, unseen, page):
     """The returning site's unseen rows, above the floor of the snapshot: a write of its own."""
-    floor = page.floors[relation]
+    floor, table = page.floors[relation], site.tables[relation]
+    for key in sorted(unseen, key=repr) if relation == "K" else ():
+        if isinstance(key[1], Stamp) and superseded(site, key):
+            del table[key]  # or it would live where what supersedes it has been collected
+            unseen.discard(key)
     if floor is None or "floor stays" in site.shortcuts:
         return
     site.raise_floor(relation, floor)
@@ -374,9 +379,16 @@ def lift(site, relation, unseen, page):
 
     pen = Pen((site.inc, site.head), stamp, floor, site.valued, site.shortcuts)
     for key in sorted(unseen, key=repr):
-        for lifted, value in site.kinds[relation].lift(site.tables[relation], key, floor, pen).items():
-            site.tables[relation][lifted] = Row(value, site.head, (site.inc, site.head))
+        growth = site.kinds[relation].lift(table, key, floor, pen)
+        if relation == "K" and growth:
+            del table[key]
+        for lifted, value in growth.items():
+            table[lifted] = Row(value, site.head, (site.inc, site.head))
             row = value if relation == "K" else key
             site.world.history.record(
                 site, relation, "insert", row, stamps[0] if stamps else None, floor if relation == "R" else 0
             )
+
+
+def superseded(site, key):
+    return any(k == key[0] and s > key[1] and site.valued(s) for k, s in site.tables["K"])
