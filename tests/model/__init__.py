@@ -1,0 +1,1 @@
+"""The executable specification of replication: sites, cuts, garbage, derivations; no store, no network."""

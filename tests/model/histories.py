@@ -1,0 +1,191 @@
+"""Small histories, told step by step: what goes wrong when a rule is left out. Each raises on its shortcut.
+
+They are the worked examples of docs/REPLICATION.md, for shortcuts that random runs meet rarely or late.
+"""
+
+from tests.model.ground import Ground, WrongError
+from tests.model.site import Site
+from tests.model.sync import push, receive
+
+X = (0, 0)
+
+
+def _ground(shortcuts, **hosts):
+    ground = Ground(0, shortcuts)
+    ground.sites = [Site(ground, name, streams) for name, streams in hosts.items()]
+    ground.meet_all()
+    return ground, *ground.sites
+
+
+def _newcomer(ground, hosts, skew=0):
+    site = Site(ground, "n", hosts, founder=False, skew=skew)
+    ground.sites.append(site)
+    return site
+
+
+def _sync(ground, a, b, rounds=2):
+    for _ in range(rounds):
+        ground.pull(a, b)
+        ground.pull(b, a)
+
+
+def _collected(ground, c, t, relation="R"):
+    """c inserts and deletes x; t has both; c has forgotten x, t holds it dead."""
+    c.write([("insert", relation, X)])
+    c.write([("delete", relation, X)])
+    _sync(ground, c, t)
+    c.collect()
+    if not t.tables[relation] or c.tables[relation]:
+        raise RuntimeError("the history does not set out as told")
+
+
+def floor_stays(shortcuts):
+    """A newcomer inserts x at 1: where x is still held dead at 2, the insertion is lost."""
+    ground, c, t = _ground(shortcuts, c="R", t="R")
+    _collected(ground, c, t)
+    n = _newcomer(ground, "R")
+    ground.pull(n, c)
+    n.write([("insert", "R", X)])
+    ground.pull(t, n)
+    ground.check(t)
+
+
+def floor_leaves_clock(shortcuts):
+    """A newcomer's clock is far behind: its write to a forgotten key is older than the delete t holds."""
+    ground, c, t = _ground(shortcuts, c="K", t="K")
+    _collected(ground, c, t, "K")
+    n = _newcomer(ground, "K", skew=-500)
+    ground.pull(n, c)
+    n.write([("insert", "K", X)])
+    ground.pull(c, n)
+    ground.check(c)
+
+
+def no_lift(shortcuts):
+    """An expired member returns with an unseen insertion of x at 1; c has forgotten that x reached 2."""
+    ground, c, t, n = _ground(shortcuts, c="R", t="R", n="R")
+    c.expire(n.inc)
+    n.write([("insert", "R", X)])
+    _collected(ground, c, t)
+    for _ in range(2):
+        ground.pull(n, c)
+    ground.check(n)
+    ground.pull(t, n)
+    ground.check(t)
+
+
+def send_before_joining(shortcuts):
+    """A store that never joined wrote x at 1; c, which has forgotten x at 2, reads from it."""
+    ground, c, t = _ground(shortcuts, c="R", t="R")
+    _collected(ground, c, t)
+    n = _newcomer(ground, "R")
+    n.write([("insert", "R", X)])
+    ground.pull(c, n)
+    ground.check(c)
+
+
+def merge_on_return(shortcuts):
+    """A backup holds x alive; x was deleted and forgotten since, with the lost store's consent."""
+    ground, c, n = _ground(shortcuts, c="R", n="R")
+    c.write([("insert", "R", X)])
+    _sync(ground, c, n)
+    backup = n.backup()
+    c.write([("delete", "R", X)])
+    _sync(ground, c, n)
+    c.collect()
+    n.restore(backup)
+    ground.pull(n, c)
+    ground.check(n)
+
+
+def unlisted_join(shortcuts):
+    """A newcomer takes c's snapshot with x alive, and c does not know it: x dies and is forgotten."""
+    ground, c, t = _ground(shortcuts, c="R", t="R")
+    c.write([("insert", "R", X)])
+    n = _newcomer(ground, "R")
+    ground.pull(n, c)
+    c.write([("delete", "R", X)])
+    _sync(ground, c, t)
+    c.collect()
+    ground.pull(n, c)
+    ground.check(n)
+
+
+def orphans_stay(shortcuts):
+    """c sponsors n and is expired before anyone hears of n; u collects x with n's consent never asked."""
+    ground, u, v, c = _ground(shortcuts, u="R", v="R", c="R")
+    u.write([("insert", "R", X)])
+    _sync(ground, u, c)
+    n = _newcomer(ground, "R")
+    ground.pull(n, c)
+    u.expire(c.inc)
+    u.write([("delete", "R", X)])
+    _sync(ground, u, v)
+    u.collect()
+    for _ in range(3):
+        ground.pull(n, u)
+        ground.check(n)
+
+
+def accept_covered(shortcuts):
+    """m's insertion reaches c over t, x is deleted and forgotten; then m's first batch arrives at c."""
+    ground, c, t, m = _ground(shortcuts, c="R", t="R", m="R")
+    m.write([("insert", "R", X)])
+    late = push(m, 0)
+    _sync(ground, t, m)
+    _sync(ground, c, t)
+    c.write([("delete", "R", X)])
+    for _ in range(2):
+        _sync(ground, c, t)
+        _sync(ground, t, m)
+    _sync(ground, c, t)
+    c.collect()
+    receive(c, late)
+    ground.check(c)
+
+
+def believe_all(shortcuts):
+    """w, which holds only derivations, tells t that m has x's death; t forgets x; m's old batch arrives."""
+    ground, s, m, t, w = _ground(shortcuts, s="RK", m="R", t=["R", "j"], w=["j"])
+    m.write([("insert", "R", X)])
+    late = push(m, 0)
+    s.write([("insert", "R", X)])
+    s.write([("delete", "R", X)])
+    ground.pull(t, s)
+    ground.pull(m, s)
+    ground.pull(s, m)
+    ground.pull(w, s)
+    ground.pull(t, w)
+    t.collect()
+    receive(t, late)
+    ground.check(t)
+
+
+def drop_the_dead(shortcuts):
+    """w hears from b that x is dead, then gets x·q from a, then that x lives again; a never saw x dead."""
+    ground, a, b, w = _ground(shortcuts, a="RK", b="RK", w=["j"])
+    a.write([("insert", "R", X)])
+    ground.pull(b, a)
+    a.write([("insert", "K", X)])
+    b.write([("delete", "R", X)])
+    ground.pull(w, b)
+    ground.pull(w, a)
+    b.write([("insert", "R", X)])
+    ground.pull(a, b)
+    ground.pull(w, a)
+    if w.rows("j") != a.rows("j"):
+        raise WrongError(f"w shows {dict(w.rows('j'))}, not {dict(a.rows('j'))}")
+
+
+HISTORIES = {
+    "drop the dead": drop_the_dead,
+    "floor stays": floor_stays,
+    "floor leaves clock": floor_leaves_clock,
+    "no lift": no_lift,
+    "send before joining": send_before_joining,
+    "merge on return": merge_on_return,
+    "unlisted join": unlisted_join,
+    "orphans stay": orphans_stay,
+    "believe all": believe_all,
+    "accept covered": accept_covered,
+}

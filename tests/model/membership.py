@@ -1,0 +1,116 @@
+"""Who holds what, and what each is known to have: the ground on which garbage is collected (design: Garbage).
+
+The list maps (incarnation, stream) to a causal length: odd while the member holds the stream. It travels in
+every request and batch and joins by max. A site that returns takes a new incarnation, so an even length is
+final. Vectors travel in the same batches: whoever knows that a member has a death also knows everyone whom
+that member had sponsored before.
+"""
+
+from tests.model.views import VIEWS
+
+from everview.algebra.clock import Stamp
+from everview.algebra.lattices import VersionVector
+
+
+class Membership:
+    """The part of a site that decides what is stable."""
+
+    def start_membership(self):
+        self.known = {}  # (incarnation, whole) → (vector, clock reading)
+        self.members = {}  # (incarnation, stream) → causal length
+        self.sponsors = {}  # (incarnation, stream) → whose snapshot it joined from
+        self.heard, self.expired_at, self.steps = {}, {}, 0
+        self.list_self()
+
+    def wholes(self):
+        """What a vector is about: a relation held whole, or its liveness as a view shows it."""
+        for stream in sorted(self.hosts):
+            if stream in self.kinds:
+                yield stream
+            elif stream in self.received:
+                yield from ((stream, relation) for relation in VIEWS[stream].inputs)
+
+    def own(self, what):
+        return self.known.get((self.inc, what)) or (VersionVector.EMPTY, Stamp(0, 0, self.inc))
+
+    def list_self(self):
+        for stream in [*self.bases, *self.received]:
+            self.members.setdefault((self.inc, stream), 1)
+
+    def holders(self, relation):
+        """(incarnation, whole) of every member that holds the relation, or derivations from it."""
+        views = [
+            v for v in VIEWS if relation in VIEWS[v].inputs and "views do not count" not in self.shortcuts
+        ]
+        for (inc, stream), length in self.members.items():
+            if length % 2 and stream == relation:
+                yield inc, relation
+            elif length % 2 and stream in views:
+                yield inc, (stream, relation)
+
+    def stable(self, relation, dot):
+        """A growth is stable when the vector of every member that holds its relation covers it."""
+        if "collect at once" in self.shortcuts:
+            return True
+        return all(h in self.known and self.known[h][0].covers(*dot) for h in self.holders(relation))
+
+    def passed(self, relation, stamp):
+        """No member that holds the relation will ever again write below this stamp."""
+        if {"ignore clocks", "collect at once"} & self.shortcuts:
+            return True
+        return all(h in self.known and self.known[h][1] >= stamp for h in self.holders(relation))
+
+    def believe(self, told):
+        """Another member's vector and reading count only if one's own vector covers that vector.
+
+        Then what is stable here has everything that its holders had, so that a row from before its death,
+        arriving late, is recognised by its origin. A reading that came without the writes before it would
+        let a delete be collected under them.
+        """
+        mine = {}
+        for what in self.wholes():
+            relation, first = (what, True) if isinstance(what, str) else (what[1], False)
+            if relation not in self.hosts or first:
+                mine.setdefault(relation, []).append(self.own(what)[0])
+        for (inc, what), (vector, reading) in told.items():
+            if inc == self.inc or inc in self.expired_at:
+                continue
+            old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
+            if old == vector and reading <= before and (inc, what) in self.known:
+                continue
+            ours = mine.get(what if isinstance(what, str) else what[1], ())
+            if "believe all" in self.shortcuts or (ours and all(vector <= own for own in ours)):
+                self.known[inc, what] = (old | vector, max(before, reading))
+
+    def meet(self, members, sponsors):
+        """Join the list; expire whoever was first heard of after its sponsor had expired here.
+
+        The sponsor's vector was what kept others from collecting under its guest; once it is expired and
+        the guest unknown, they may have.
+        """
+        self.steps += 1
+        for holder, length in members.items():
+            self.heard.setdefault(holder, self.steps)
+            if length > self.members.get(holder, 0):
+                self.members[holder] = length
+                if length % 2 == 0:
+                    self.expired_at.setdefault(holder[0], self.steps)
+        for inc in self.expired_at:
+            self.expire(inc)  # whatever it says it holds since
+        self.sponsors.update(sponsors)
+        if "orphans stay" not in self.shortcuts:
+            for holder, sponsor in self.sponsors.items():
+                if self.expired_at.get(sponsor, self.steps) < self.heard.get(holder, 0):
+                    self.expire(holder[0])
+        if any(self.members.get((self.inc, stream), 1) % 2 == 0 for stream in self.hosts):
+            self.renew()
+
+    def expire(self, inc):
+        """A member is gone, or stays away too long: it is no longer asked, and must join anew."""
+        held = [h for h, length in self.members.items() if h[0] == inc and length % 2]
+        if inc == self.inc or not held:
+            return
+        self.steps += 1
+        self.expired_at.setdefault(inc, self.steps)
+        for holder in held:
+            self.members[holder] += 1

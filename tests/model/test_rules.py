@@ -1,0 +1,41 @@
+"""The right rules survive the driver and the histories; each shortcut, put back, is caught."""
+
+import pytest
+from tests.model.driver import STORM, run
+from tests.model.ground import WrongError
+from tests.model.histories import HISTORIES
+from tests.model.shortcuts import RIGHT, SHORTCUTS
+from tests.model.table import FIRST, fails
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_the_right_rules_survive(block):
+    for seed in range(150 * block, 150 * (block + 1)):
+        run(seed)
+
+
+def test_the_right_rules_survive_a_storm():
+    """Among them runs that found rules missing: rewound and pulling first, bags and keys on return."""
+    for seed in [*range(STORM, STORM + 120), 10_027, 10_524, 11_893]:
+        run(seed)
+
+
+@pytest.mark.parametrize("shortcut", sorted(FIRST))
+def test_a_random_run_catches_the_shortcut(shortcut):
+    run(FIRST[shortcut])
+    assert fails(FIRST[shortcut], shortcut), "the driver has changed: look for another seed"
+
+
+@pytest.mark.parametrize("shortcut", sorted(HISTORIES))
+def test_a_history_catches_the_shortcut(shortcut):
+    HISTORIES[shortcut](RIGHT)
+    with pytest.raises(WrongError):
+        HISTORIES[shortcut](frozenset([shortcut]))
+
+
+def test_every_shortcut_is_caught_somewhere():
+    assert set(FIRST) | set(HISTORIES) == set(SHORTCUTS)
+
+
+def test_a_run_is_a_function_of_its_seed():
+    assert run(7) == run(7)
