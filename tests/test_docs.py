@@ -48,7 +48,7 @@ def test_make_targets_named_in_the_documents_exist():
 
 def test_the_tree_speaks_of_the_project_alone():
     """No address of a package registry and no path of somebody's machine."""
-    registry = re.compile(r"https?://[\w.:-]+/(simple|packages)/|index-url")
+    registry = re.compile(r"https?://[\w.:-]+/(simpl[e]|package[s])/|index[-]url")
     machine = re.compile(r"(^|[\s\"'=(])/(home|root|work|Users)/\w")
     code = [*ROOT.glob("src/**/*.py"), *ROOT.glob("benchmarks/*.py")]
     for path in [*PAGES, *ROOT.glob("*.t*"), ROOT / "Makefile", *code]:
