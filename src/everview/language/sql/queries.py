@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from everview.language.correlation import outer_columns
-from everview.language.expressions import Column, Expression, Literal, Parameter, walk
+from everview.language.expressions import Column, Expression, Literal, walk
 from everview.language.plan import (
     Aggregate,
     Distinct,
@@ -24,7 +24,6 @@ from everview.language.plan import (
     Plan,
     Project,
     SortKey,
-    TopK,
     UnionAll,
     Values,
     Window,
@@ -34,11 +33,12 @@ from everview.language.sql.calls import output_name
 from everview.language.sql.coerce import output_as, settled, unify
 from everview.language.sql.context import Context
 from everview.language.sql.grouping import Collector, UngroupedError, regroup, window_columns
+from everview.language.sql.limits import top
 from everview.language.sql.names import Scope
 from everview.language.sql.scalars import Scalars, unnest
 from everview.language.sql.source import folded, words
 from everview.language.sql.tables import From, bind_from
-from everview.language.sql.windows import bind_sort_key, ties_after, with_ties
+from everview.language.sql.windows import bind_sort_key, with_ties
 from everview.language.types import TEXT, UNKNOWN
 
 __all__ = ["bind_query", "bind_root", "untyped_query"]
@@ -223,7 +223,7 @@ def _ordered_output(node: exp.Expr, context: Context, plan: Plan, *, ordered: bo
             position = places[0]
         chosen = plan.schema[position]
         keys.append(bind_sort_key(context.source, part, Column(position, chosen.type, chosen.name)))
-    return _top(node, context, plan, keys, ordered=ordered)
+    return top(node, context, plan, keys, ordered=ordered)
 
 
 def _position(context: Context, node: exp.Expr, width: int) -> int | None:
@@ -236,56 +236,6 @@ def _position(context: Context, node: exp.Expr, width: int) -> int | None:
             node, f"position {position} is not in the select list", hint=f"there are {width}"
         )
     return position - 1
-
-
-def _top(node: exp.Expr, context: Context, plan: Plan, keys: list[SortKey], *, ordered: bool) -> Plan:
-    limit, offset = _limit(node, context), _offset(node, context)
-    if not keys and limit is None and offset is None:
-        return plan
-    if limit is None and offset is None and not ordered:
-        raise context.source.error(
-            node.args["order"],
-            "ORDER BY without LIMIT has no effect on a view or a subquery",
-            hint="leave it out, or add LIMIT",
-            word="ORDER",
-        )
-    return TopK(plan, tuple(keys), ties_after(keys, plan.schema), limit, offset)
-
-
-def _limit(node: exp.Expr, context: Context) -> Literal | Parameter | None:
-    limit = node.args.get("limit")
-    if limit is None:
-        return None
-    if isinstance(limit, exp.Fetch):
-        options = limit.args.get("limit_options")
-        for key, word in (("with_ties", "WITH TIES"), ("percent", "PERCENT")):
-            if options is not None and options.args.get(key):
-                hint = "write rank() OVER (ORDER BY …) in a subquery, and filter by it"
-                raise context.source.error(limit, f"FETCH … {word} is not supported", hint=hint)
-        return _count(context, limit.args.get("count") or exp.Literal.number(1), "FETCH")
-    context.source.only(
-        limit, ("expression",), {"expressions": ("BY", ""), "offset": ("LIMIT", "write OFFSET")}
-    )
-    if isinstance(limit.expression, (exp.Null, exp.Var)):
-        return None  # LIMIT ALL, LIMIT NULL
-    return _count(context, limit.expression, "LIMIT")
-
-
-def _offset(node: exp.Expr, context: Context) -> Literal | Parameter | None:
-    offset = node.args.get("offset")
-    if offset is None:
-        return None
-    context.source.only(offset, ("expression",), {})
-    return _count(context, offset.expression, "OFFSET")
-
-
-def _count(context: Context, node: exp.Expr, what: str) -> Literal | Parameter:
-    bound = Scalars(context, Scope(()), what).whole(unnest(node), what)
-    if isinstance(bound, Parameter):
-        return bound
-    if not isinstance(bound, Literal) or bound.value is None or bound.value < 0:
-        raise context.source.error(node, f"{what} takes a whole number or a parameter")
-    return bound
 
 
 @dataclass(slots=True)
@@ -494,7 +444,7 @@ class _Select:
         plan = Project(plan, tuple(outputs), (*names, *(f"order{index}" for index in range(hidden))))
         if distinct:
             plan = Distinct(plan)
-        plan = _top(node, self.context, plan, order, ordered=self.ordered)
+        plan = top(node, self.context, plan, order, ordered=self.ordered)
         if hidden:
             shown = plan.schema[: len(names)]
             columns = tuple(Column(index, f.type, f.name) for index, f in enumerate(shown))
