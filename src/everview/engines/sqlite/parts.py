@@ -1,0 +1,85 @@
+"""Parts: the lattice tables of a store, as replication sees them.
+
+A stream is what a reader has one cursor for: a base relation, or a view that travels. It consists of parts,
+each a lattice table whose rows carry the version of the local commit that last grew them. A base relation
+has one part; the stream of a view has one part for the liveness of each input and one for each branch.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from everview.language.types import Field
+
+Row = tuple[Any, ...]
+
+
+class Position(NamedTuple):
+    """A place in the order in which a part is read: a version, and the key of the last row of it."""
+
+    version: int
+    key: Row = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows of a part, in the order of positions; `reached` is where to go on, None when there is no more."""
+
+    rows: list[Row]
+    reached: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartColumn:
+    """A column on the wire: a value of a field's type as it is stored, or one of the words below.
+
+    `site` is a number from the store's table of sites, where 0 is the site itself; `count` is an integer that
+    is not negative; `integer` any integer; `id` is 16 bytes.
+    """
+
+    word: str
+    field: Field | None = None
+
+
+SITE = PartColumn("site")
+COUNT = PartColumn("count")
+INTEGER = PartColumn("integer")
+ID = PartColumn("id")
+
+
+def value(field: Field) -> PartColumn:
+    """Return the column of a field's stored values."""
+    return PartColumn("value", field)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Rows that came with a cut, in the form of the part's columns, sites numbered as in this store.
+
+    `covered` is True when some of them may lie below the reader's own vector, which is then in the temporary
+    table `everview_vector (site, seq)`: a row that is not held although the vector covers its origin was
+    collected here and is ignored. `returning` is True when the reader joins by this cut: the sender's
+    snapshot decides, and nothing is ignored.
+    """
+
+    rows: Sequence[Row]
+    version: int
+    covered: bool = False
+    returning: bool = False
+
+
+class Part(Protocol):
+    """One lattice table."""
+
+    @property
+    def columns(self) -> tuple[PartColumn, ...]:
+        """The columns of its rows on the wire."""
+
+    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`."""
+
+    def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
+        """Join rows into the table, and leave what appeared or disappeared in the delta; return how many grew."""

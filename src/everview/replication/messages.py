@@ -1,0 +1,124 @@
+"""Messages: what two sites say to each other, as plain data (docs/PROTOCOL.md has the bytes).
+
+An exchange is a conversation of messages of one form. Each may ask (`request`), answer what the other asked
+(`page`), tell what is known of members (`gossip`), or say why nothing else is said (`refusal`). So one
+round trip serves both directions, and a site that can only dial out still gives and gets everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+PROTOCOL = 1
+"""The version of the protocol; a site that speaks another one is refused."""
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """How far a reader has read a sender's stream: up to this commit, and the commit's random tag."""
+
+    head: int
+    tag: int
+
+
+START = Cursor(0, 0)
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """Ask for streams from these cursors, or for the next page of a cut that has begun.
+
+    `sender` is the incarnation that is asked, empty at the first contact. `after` is what the last page's
+    `reached` was, empty at the beginning; only the sender knows what is in it.
+    """
+
+    sender: str
+    streams: dict[str, Cursor]
+    cut: int
+    after: bytes
+
+
+class Section(msgspec.Struct, frozen=True, array_like=True):
+    """Rows of one part of a stream, column by column, as they are stored.
+
+    A base relation is a stream of one part; the stream of a view has one for the liveness of each input and
+    one for each branch. Columns that name sites hold positions in the message's `sites`.
+    """
+
+    stream: str
+    part: int
+    count: int
+    columns: list[list[Any]]
+
+
+class Page(msgspec.Struct, frozen=True, array_like=True):
+    """Part of a cut: rows of versions above `froms`; `done` when it reaches `head`, its own snapshot's head.
+
+    `tags` has the tags of commits at which batches ended, among them those of the cursors it answers to and
+    of `head`.
+    """
+
+    cut: int
+    after: bytes
+    reached: bytes
+    done: bool
+    head: int
+    froms: dict[str, int]
+    tags: dict[int, int]
+    sections: list[Section]
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """A site that holds a stream while `length` is odd; `sponsor` is the site whose snapshot it joined from.
+
+    Both sites are positions in the message's `sites`; a sponsor of −1 is none.
+    """
+
+    site: int
+    stream: str
+    length: int
+    sponsor: int
+
+
+class Known(msgspec.Struct, frozen=True, array_like=True):
+    """What a member is known to have: of `whole`, every growth up to these commits, and its clock's reading.
+
+    A whole is a relation, or `view>relation`: the relation's liveness as that view receives it. The
+    vector lists pairs of a position in `sites` and a commit, one after the other.
+    """
+
+    site: int
+    whole: str
+    vector: list[int]
+    reading: int
+
+
+class Gossip(msgspec.Struct, frozen=True, array_like=True):
+    """Everything about members that travels with every request and with the last page of every cut."""
+
+    members: list[Member]
+    known: list[Known]
+    floors: dict[str, int]
+    cursors: dict[int, Cursor]
+    """The sender's furthest cursor on each site."""
+
+
+class Refusal(msgspec.Struct, frozen=True, array_like=True):
+    """Why nothing is answered: a word for programs, a sentence for people, and whether to try again."""
+
+    code: str
+    text: str
+    retry: bool
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """One message. `sites` lists incarnations, and `names` their labels; the first is the sender's own."""
+
+    protocol: int
+    program: str
+    sites: list[str]
+    names: list[str]
+    request: Request | None = None
+    page: Page | None = None
+    gossip: Gossip | None = None
+    refusal: Refusal | None = None
