@@ -34,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
     sender: str
     streams: dict[str, Cursor]
+    joined: list[str]
+    """Those of the streams in which the reader is a member already."""
     cut: int
     after: bytes
 
@@ -71,11 +73,13 @@ class Page(msgspec.Struct, frozen=True, array_like=True):
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """A site that holds a stream while `length` is odd; `sponsor` is the site whose snapshot it joined from.
 
-    Both sites are positions in the message's `sites`; a sponsor of −1 is none.
+    Both sites are positions in the message's `sites`; a sponsor of −1 is none. `group` is the incarnation that
+    founded the group in which it holds the stream.
     """
 
     site: int
     stream: str
+    group: str
     length: int
     sponsor: int
 
@@ -101,6 +105,12 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True):
     floors: dict[str, int]
     cursors: dict[int, Cursor]
     """The sender's furthest cursor on each site."""
+    groups: dict[str, str]
+    """Stream → the group whose member the sender is: the incarnation that founded it."""
+    collected: dict[str, int]
+    """Stream → the sender's commit at its last collection."""
+    provisional: dict[str, Cursor]
+    """Streams that the sender has from a snapshot that did not list it, with its cursor on the sponsor."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):

@@ -142,9 +142,11 @@ class SetRelation(StoredRelation):
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
+        # The dead are lifted as far as the living, or a lifted row would outlive a deletion that saw it.
+        lift = floor + floor % 2
         lifted = connection.execute(
-            f"UPDATE {name} SET cl = ?, version = ?, site = 0, seq = 0 WHERE {missing} AND cl & 1 AND cl <= ?",
-            (floor + 1, commit.version, floor),
+            f"UPDATE {name} SET cl = cl + ?, version = ?, site = 0, seq = 0 WHERE {missing} AND ?",
+            (lift, commit.version, lift),
         ).rowcount
         return dropped + lifted
 
