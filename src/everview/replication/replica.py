@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
-from everview.engines.sqlite.names import TAGS
+from everview.engines.sqlite.names import STORE, TAGS
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
@@ -31,6 +32,7 @@ from everview.replication.messages import PROTOCOL, START, Message, Page, Refusa
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
+from everview.replication.status import replication_status
 from everview.replication.wire import decode, encode
 
 _POLL_SECONDS = 0.25
@@ -54,9 +56,13 @@ class Replica:
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
+        self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
             self._knowledge.refresh(connection)
+            self._look_ahead(connection)
+            (last,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+            store.clock.observe(last)
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
@@ -219,32 +225,45 @@ class Replica:
 
     def tick(self) -> int:
         """Value the versions whose time has come; return how many rows changed."""
-        keyed = [r for r in self._store.engine.relations.values() if isinstance(r, KeyedRelation)]
-        with self._store.reading(inside=False) as handle:
-            due = [r.next_time(handle.connection) for r in keyed]
         limit = self._store.clock.limit()
-        if not any(stamp is not None and stamp <= limit for stamp in due):
+        if not self.due:
             return 0
         grown = 0
         with self._committing() as connection:
             commit = self._writing.commit
-            for relation in keyed:
+            for relation in self._keyed:
+                self._store.clock.observe(relation.last_due(connection, limit))
                 count = relation.come(connection, commit.version, limit)
-                self._store.clock.observe(min(limit, max((s or 0 for s in due), default=0)))
                 if count:
                     self._store.engine.propagate(
                         connection, (relation.delta,), self._writing.collect, shrinks=True
                     )
                 grown += count
             commit.grown |= grown > 0
+            self._look_ahead(connection)
         return grown
 
     @property
-    def knowledge(self) -> Knowledge:
-        """What the site knows of others, for `status`."""
+    def _keyed(self) -> list[KeyedRelation]:
+        return [r for r in self._store.engine.relations.values() if isinstance(r, KeyedRelation)]
+
+    def _look_ahead(self, connection: sqlite3.Connection) -> None:
+        """Note when the next version from the future is due."""
+        times = [relation.next_time(connection) for relation in self._keyed]
+        self._next = min((stamp for stamp in times if stamp is not None), default=None)
+
+    @property
+    def due(self) -> bool:
+        """Whether the time of some version from the future has come."""
+        return self._next is not None and self._next <= self._store.clock.limit()
+
+    def status(self) -> dict[str, Any]:
+        """Return what there is to say about other sites."""
         with self._store.exclusive():
-            self._knowledge.refresh(self._store.writer.connection)
-        return self._knowledge
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
+            return replication_status(self._knowledge, connection)
 
     # Inside.
 
@@ -257,6 +276,7 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
+                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
         except BaseException:
             self._knowledge.forget()
             raise
@@ -470,6 +490,7 @@ class Replica:
                     renewal.rewound(knowledge, connection, self._writing, self.opened_at)
                     self.opened_at = commit.version
             staging.clear()
+            self._look_ahead(connection)
             return applied
 
     def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:
