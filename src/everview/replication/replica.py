@@ -25,7 +25,7 @@ from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, SyncError, WireError
 from everview.replication import renewal, serving
 from everview.replication.applying import Applied, Cut, Outcome
-from everview.replication.collecting import EXPIRY_DAYS, collect
+from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
@@ -207,16 +207,13 @@ class Replica:
             self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
             return collect(self._knowledge, connection, self._expiry_days)
 
-    def collect_if_due(self) -> int:
-        """Forget what is stable, if there is anything dead to forget."""
-        engine = self._store.engine
-        with self._store.reading(inside=False) as handle:
-            held = any(
-                engine.garbage(handle.connection, part)
-                for stream in engine.streams.values()
-                for part in stream.parts[: len(stream.inputs)]
-            )
-        return self.collect() if held else 0
+    def tidy(self) -> int:
+        """Forget what has been dead and stable for a while, now and then; return how many rows."""
+        if not is_due(self._knowledge):
+            return 0
+        with self._committing() as connection:
+            self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
+            return ripen(self._knowledge, connection, self._expiry_days)
 
     def expire(self, incarnation: str) -> bool:
         """Give a member up: it is no longer waited for, and must join anew."""
