@@ -118,7 +118,7 @@ def case(seed):
             packed = msgspec.msgpack.encode(_bent(rng, header))
             data = frame([struct.pack("<I", len(packed)), packed, rest], protocol=PROTOCOL, level=0)
     ENDS[_outcome(data)] += 1
-    _no_growth()
+    GROWTH.watch()
 
 
 def _outcome(data):
@@ -204,17 +204,28 @@ def _store(section):
     connection.execute("ROLLBACK")
 
 
-_seen = 0
-_memory = None
+class Growth:
+    """After a while, neither the peak of memory nor the blocks that are held may grow any more."""
+
+    def __init__(self):
+        self.seen = 0
+        self.first = None
+
+    def watch(self):
+        self.seen += 1
+        if self.seen % _EVERY:
+            return
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        held = sys.getallocatedblocks()
+        self.first = self.first or (peak, held)
+        assert peak - self.first[0] < _GROWTH_BYTES, f"the peak of memory grew from {self.first[0]} to {peak}"
+        assert held - self.first[1] < _GROWTH_BLOCKS, f"{held - self.first[1]} more blocks are held"
 
 
-def _no_growth():
-    """After a while, neither the peak of memory nor the blocks that are held grow any more."""
-    global _seen, _memory
-    _seen += 1
-    if _seen % _EVERY == 0:
-        now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, sys.getallocatedblocks()
-        if _memory is None:
-            _memory = now
-        assert now[0] - _memory[0] < _GROWTH_BYTES, f"the peak of memory grew from {_memory[0]} to {now[0]}"
-        assert now[1] - _memory[1] < _GROWTH_BLOCKS, f"{now[1] - _memory[1]} more blocks are held"
+GROWTH = Growth()
+
+
+def summary():
+    ends = ", ".join(f"{count} {end}" for end, count in ENDS.most_common())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return f"{ends}; at most {peak} MiB"

@@ -109,7 +109,7 @@ def columns(draw, count):
             return [first + number * step + more for number, more in enumerate(wobble)]
         case _:
             run = [[value] * draw(st.integers(1, 40)) for value in draw(st.lists(of, min_size=1, max_size=4))]
-            return (sum(run, []) * (count + 1))[:count]
+            return ([value for part in run for value in part] * (count + 1))[:count]
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""The random messages of the long target reach every layer, and a decoder that is wrong does not pass them."""
+"""The random messages of the long target reach every layer, and find a decoder that is wrong."""
 
 import pytest
 from tests.long import wire
@@ -30,7 +30,7 @@ def test_memory_that_stays_is_found(monkeypatch):
     kept = []
     plain = header.read_header
     monkeypatch.setattr(codec, "read_header", lambda data: kept.append(plain(data)) or kept[-1])
-    monkeypatch.setattr(wire, "_memory", None)
+    monkeypatch.setattr(wire, "GROWTH", wire.Growth())
     with pytest.raises(AssertionError, match="more blocks are held"):
         cases()
 
