@@ -10,7 +10,7 @@ except ModuleNotFoundError as error:
 else:
     del _starlette, _uvicorn
 
-from everview.server.access import Access, Tokens, make_token
+from everview.server.access import Access, Tokens
 from everview.server.listener import Listener
 
-__all__ = ["Access", "Listener", "Tokens", "make_token"]
+__all__ = ["Access", "Listener", "Tokens"]

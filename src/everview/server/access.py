@@ -12,10 +12,8 @@ salt and no slowness. The file is TOML::
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
-import secrets
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,25 +22,15 @@ from typing import Any, Protocol
 
 from everview.errors import DataError
 from everview.replication.rights import ALL_RIGHTS, Rights
+from everview.replication.tokens import hash_of
 
-__all__ = ["Access", "Open", "Tokens", "make_token"]
+__all__ = ["Access", "Open", "Tokens"]
 
 FIELDS = {"site", "sha256", "token", "read", "write"}
 HEX = frozenset("0123456789abcdef")
 SHORTEST_TOKEN = 16
 
 log = logging.getLogger("everview.server")
-
-
-def make_token() -> tuple[str, str]:
-    """Return a new token and its hash."""
-    token = secrets.token_urlsafe(32)
-    return token, hash_of(token)
-
-
-def hash_of(token: str) -> str:
-    """Return what the server keeps of a token."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class Access(Protocol):

@@ -43,7 +43,8 @@ class Listener:
         limits: Limits | None = None,
     ) -> None:
         limits = limits or Limits()
-        if access is None and not _is_loopback(host):
+        self.is_loopback = _is_loopback(host)
+        if access is None and not self.is_loopback:
             raise SyncError(
                 f"without tokens only this machine may reach the server, and {host} is reached by others; "
                 "listen on 127.0.0.1, or give tokens"

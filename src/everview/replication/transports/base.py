@@ -93,7 +93,7 @@ class Transport(Protocol):
       was applied stays, what was staged is used, and nothing is applied in part.
     - Whatever fails on the way is a SyncError that names the peer, says what failed and whether to try
       again. Other errors are the site's own and pass through.
-    - A transport may be used for any number of syncs, by one thread at a time.
+    - A transport may be used for any number of syncs, one at a time; another thread may `wait` meanwhile.
     """
 
     @property

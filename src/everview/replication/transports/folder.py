@@ -188,7 +188,7 @@ class FolderTransport:
     # Waiting
 
     def wait(self, timeout: float) -> bool:
-        """Look at the folder until others have left cuts, or a new reader has come, since it was last seen."""
+        """Look at the folder until others have left cuts, or a new reader has come."""
         until = time.monotonic() + timeout
         while (left := until - time.monotonic()) > 0:
             if (found := self._look()) != self._looked:
