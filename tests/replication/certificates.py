@@ -1,6 +1,6 @@
 """An authority and a certificate for this machine, made on the spot."""
 
-import datetime
+import datetime as dt
 import ipaddress
 
 from cryptography import x509
@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-NOW = datetime.datetime.now(datetime.UTC)
+NOW = dt.datetime.now(dt.UTC)
 
 
 def named(name):
@@ -22,8 +22,8 @@ def certificate(subject, issuer, public, private, *extensions):
         .issuer_name(named(issuer))
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW - datetime.timedelta(days=1))
-        .not_valid_after(NOW + datetime.timedelta(days=2))
+        .not_valid_before(NOW - dt.timedelta(days=1))
+        .not_valid_after(NOW + dt.timedelta(days=2))
     )
     for extension, critical in extensions:
         builder = builder.add_extension(extension, critical)

@@ -101,7 +101,7 @@ class FakeReplica:
         self.asked.append(rights)
         if message["program"] != self.program:
             return self.message(refusal="another program")
-        if "page" in message and message["page"]:
+        if message.get("page"):
             self.stage(message["site"], message["page"])
         site = message["site"]
         have = [self.cursors.get(site, 0), len(self.staged.get(site, []))]
