@@ -7,18 +7,12 @@ cut that begins behind the cursor is refused, a strict newcomer begins only with
 import json
 import secrets
 import threading
-from dataclasses import dataclass
 
-from everview.errors import SyncError
-from everview.replication.reports import Progress, SyncReport
+from everview.errors import SyncError, WireError
+from everview.replication.applying import Applied, Outcome
+from everview.replication.report import Progress, SyncReport
 
 PAGE = 100
-
-
-@dataclass(frozen=True)
-class Taken:
-    outcome: str
-    rows: int = 0
 
 
 def decoded(data):
@@ -26,7 +20,7 @@ def decoded(data):
         message = json.loads(data)
         message["site"], message["program"]
     except (ValueError, TypeError, KeyError):
-        raise SyncError("these bytes are no message") from None
+        raise WireError("these bytes are no message", where="frame") from None
     return message
 
 
@@ -107,6 +101,9 @@ class FakeReplica:
         have = [self.cursors.get(site, 0), len(self.staged.get(site, []))]
         return self.message(page=self.page(*message["ask"]), have=have)
 
+    def respond(self, data, rights):
+        return self.answer(data, rights)
+
     # Folders
 
     def batch(self, since):
@@ -127,18 +124,18 @@ class FakeReplica:
         for data in messages:
             last = decoded(data)
             if last["program"] != self.program:
-                return Taken("refused")
+                return Applied(Outcome.REFUSED)
             rows += last["page"]["rows"]
         page, site = last["page"], last["site"]
         if self.strict and not self.joined and self.incarnation not in last["members"]:
-            return Taken("unlisted")
+            return Applied(Outcome.UNLISTED)
         if page["since"] > self.cursors.get(site, 0):
-            return Taken("gap")
+            return Applied(Outcome.GAP)
         self.joined = True
         if page["head"] <= self.cursors.get(site, 0):
-            return Taken("stale")
+            return Applied(Outcome.STALE)
         self.cursors[site] = page["head"]
-        return Taken("applied", self._apply(rows))
+        return Applied(Outcome.APPLIED, self._apply(rows))
 
     def request(self):
         return self.message(cursors=self.cursors)
@@ -170,10 +167,7 @@ class FakeExchange:
     def _move(self, more):
         self.report += more
         if self.on_progress:
-            now = self.report
-            self.on_progress(
-                Progress(self.peer, now.sent_rows, now.received_rows, now.sent_bytes, now.received_bytes)
-            )
+            self.on_progress(Progress.of(self.peer, "moving", self.report))
 
     def open(self):
         known = self.replica.known_peers = getattr(self.replica, "known_peers", {})

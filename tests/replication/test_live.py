@@ -7,7 +7,7 @@ from tests.replication.fake import FakeReplica
 
 from everview.replication import live
 from everview.replication.live import Live
-from everview.replication.rights import ALL_RIGHTS
+from everview.replication.rights import ALL
 from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport
@@ -39,11 +39,7 @@ def run():
 def test_commits_of_both_sides_travel_at_once(run, kind):
     here, there = FakeReplica("here"), FakeReplica("there")
     with Listener(there) as listener:
-        way = (
-            MemoryTransport(there, "there", ALL_RIGHTS)
-            if kind == "memory"
-            else HttpTransport(listener.address)
-        )
+        way = MemoryTransport(there, "there", ALL) if kind == "memory" else HttpTransport(listener.address)
         reports = []
         run(here, way, every=3600, on_report=reports.append)
         for turn in range(3):

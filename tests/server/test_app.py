@@ -12,7 +12,7 @@ import pytest
 from tests.replication.fake import FakeReplica
 
 from everview.errors import DataError, StoreError, SyncError
-from everview.replication.rights import ALL_RIGHTS, Rights
+from everview.replication.rights import ALL, Rights
 from everview.replication.tokens import hash_of, make_token
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Tokens
@@ -85,7 +85,7 @@ def test_an_exchange_is_a_post(serve, replica):
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/vnd.everview"
     assert answer.json()["page"]["rows"] == ["row"]
-    assert replica.asked == [ALL_RIGHTS]
+    assert replica.asked == [ALL]
 
 
 def test_health(serve, replica):
@@ -266,7 +266,7 @@ def test_too_many_exchanges_at_once_are_told_to_come_again(serve, replica, monke
         gate.wait(10)
         return b"done"
 
-    monkeypatch.setattr(replica, "answer", answer)
+    monkeypatch.setattr(replica, "respond", answer)
     address = serve(limits=Limits(answering=2, waiting=1))
     with ThreadPoolExecutor(6) as pool:
         calls = [pool.submit(httpx.post, address + "/v1/exchange", content=HELLO) for _ in range(6)]
@@ -294,7 +294,7 @@ def test_a_store_in_trouble_is_a_503_and_a_defect_a_500(serve, replica, monkeypa
         def broken(data, rights, error=error):
             raise error
 
-        monkeypatch.setattr(replica, "answer", broken)
+        monkeypatch.setattr(replica, "respond", broken)
         said = refused(httpx.post(address + "/v1/exchange", content=HELLO), status, code)
         assert "oh" not in said
 

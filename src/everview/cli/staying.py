@@ -13,7 +13,7 @@ from everview.cli.options import print_json
 from everview.cli.syncing import show_report
 from everview.errors import EverviewError
 from everview.replication.live import Live
-from everview.replication.reports import SyncReport
+from everview.replication.report import SyncReport
 from everview.replication.transports.base import Transport
 from everview.site import Site
 

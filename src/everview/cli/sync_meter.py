@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from everview.replication.reports import Progress
+    from everview.replication.report import Progress
 
 __all__ = ["SyncMeter"]
 

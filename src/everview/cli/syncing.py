@@ -14,7 +14,7 @@ from everview.cli.options import Debug, Json, StoreOption, count, open_store, pr
 from everview.errors import EverviewError
 
 if TYPE_CHECKING:
-    from everview.replication.reports import SyncReport
+    from everview.replication.report import SyncReport
     from everview.replication.transports.base import Transport
     from everview.site import Site
 

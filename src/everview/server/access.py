@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from everview.errors import DataError
-from everview.replication.rights import ALL_RIGHTS, Rights
+from everview.replication.rights import ALL, Rights
 from everview.replication.tokens import hash_of
 
 __all__ = ["Access", "Open", "Tokens"]
@@ -45,7 +45,7 @@ class Open:
 
     def rights(self, authorization: str | None) -> Rights | None:  # noqa: ARG002 - nobody is asked
         """Return all rights."""
-        return ALL_RIGHTS
+        return ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from everview.errors import EverviewError, SyncError
+from everview.errors import EverviewError, WireError
 from everview.replication.rights import Rights
 from everview.replication.transports.base import Replica
 from everview.replication.transports.http import MESSAGE_TYPE
@@ -143,9 +143,9 @@ class _Handlers:
             body = await self._body(request)
             try:
                 answer = await anyio.to_thread.run_sync(
-                    self._replica.answer, body, rights, limiter=self._threads
+                    self._replica.respond, body, rights, limiter=self._threads
                 )
-            except SyncError as error:
+            except WireError as error:
                 raise _RefusalError(400, "message", str(error)) from None
             except EverviewError as error:
                 # The store is full, locked or gone: not the client's fault, and it may pass.
@@ -189,7 +189,7 @@ class _Handlers:
                 events, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
         head = await self.heads.after(after, seconds)
-        return JSONResponse({"head": head, "incarnation": self._replica.incarnation})
+        return JSONResponse({"head": head, "incarnation": self.heads.incarnation})
 
     async def _events(self, after: int, pause: float) -> AsyncIterator[str]:
         """An event for every commit that is heard of; a comment after each pause, to show that it lives."""
@@ -200,13 +200,13 @@ class _Handlers:
                 yield ": still here\n\n"
                 continue
             head = found
-            data = json.dumps({"head": head, "incarnation": self._replica.incarnation})
+            data = json.dumps({"head": head, "incarnation": self.heads.incarnation})
             yield f"id: {head}\nevent: commit\ndata: {data}\n\n"
 
     async def health(self, _request: Request, _rights: Rights) -> Response:
         """Say that the server is there."""
-        who = self._replica.incarnation
-        return JSONResponse({"status": "ok", "incarnation": who, "head": self.heads.head})
+        heads = self.heads
+        return JSONResponse({"status": "ok", "incarnation": heads.incarnation, "head": heads.head})
 
 
 def _integer(text: str, name: str) -> int:

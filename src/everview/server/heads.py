@@ -21,7 +21,7 @@ class Heads:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._head = replica.head
+        self._head, self._incarnation = replica.head, replica.incarnation
         self._loop = asyncio.get_running_loop()
         self._turn = asyncio.Event()
         self._stopping = threading.Event()
@@ -32,6 +32,11 @@ class Heads:
     def head(self) -> int:
         """The last commit that was heard of."""
         return self._head
+
+    @property
+    def incarnation(self) -> str:
+        """Whose commit it was. To ask the store may take as long as somebody else's transaction."""
+        return self._incarnation
 
     @property
     def stopping(self) -> bool:
@@ -49,7 +54,7 @@ class Heads:
     def stop(self) -> None:
         """Send everybody home; the thread ends by itself. May be called from any thread."""
         self._stopping.set()
-        self._loop.call_soon_threadsafe(self._tell, None)
+        self._loop.call_soon_threadsafe(self._tell, self._head, self._incarnation)
 
     def join(self) -> None:
         """Wait for the thread, so that the store can be closed."""
@@ -60,17 +65,16 @@ class Heads:
         while not self._stopping.is_set():
             try:
                 self._replica.wait(head, LOOK_SECONDS)
-                found = self._replica.head
+                found, who = self._replica.head, self._replica.incarnation
             except Exception:
                 log.exception("cannot look for commits; clients that wait will not hear of any")
                 self._stopping.wait(LOOK_SECONDS)
                 continue
             if found != head and not self._stopping.is_set():
                 head = found
-                self._loop.call_soon_threadsafe(self._tell, head)
+                self._loop.call_soon_threadsafe(self._tell, head, who)
 
-    def _tell(self, head: int | None) -> None:
-        if head is not None:
-            self._head = head
+    def _tell(self, head: int, incarnation: str) -> None:
+        self._head, self._incarnation = head, incarnation
         self._turn.set()
         self._turn = asyncio.Event()

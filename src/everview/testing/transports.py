@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from everview.errors import SyncError
-from everview.replication.reports import Progress, SyncReport
+from everview.replication.report import Progress, SyncReport
 from everview.replication.transports.base import Replica, Transport
 
 __all__ = ["Link", "Party", "check_transport"]

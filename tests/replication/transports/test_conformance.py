@@ -9,8 +9,7 @@ from tests.replication.certificates import write_certificates
 from tests.replication.fake import FakeReplica
 
 from everview.errors import SyncError
-from everview.replication.reports import SyncReport
-from everview.replication.rights import ALL_RIGHTS
+from everview.replication.report import SyncReport
 from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport
@@ -31,7 +30,7 @@ class FakeParty:
 
 @contextmanager
 def memory(_first, second):
-    yield Link(MemoryTransport(second, "the other", ALL_RIGHTS))
+    yield Link(MemoryTransport(second, "the other"))
 
 
 @contextmanager
@@ -97,7 +96,7 @@ class Broken:
 def test_the_suite_finds_transports_that_break_a_promise(fault):
     @contextmanager
     def link(_first, second):
-        yield Link(Broken(MemoryTransport(second, "the other", ALL_RIGHTS), fault))
+        yield Link(Broken(MemoryTransport(second, "the other"), fault))
 
     with pytest.raises(AssertionError, match="a transport promises"):
         check_transport(link, FakeParty)

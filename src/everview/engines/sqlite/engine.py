@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.circuits.circuit import Changed, Circuit, united
@@ -12,11 +13,12 @@ from everview.engines.sqlite.circuits.compiler import Compiler
 from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
+from everview.engines.sqlite.parts import Arrival, Part
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.scalars.public import public_sql
+from everview.engines.sqlite.streams import Stream
 from everview.language.plan import Plan
 from everview.language.program import Program
 from everview.planner.facts import Facts, catalog_of
@@ -26,7 +28,7 @@ from everview.planner.rules.share import share
 OnChange = Callable[[sqlite3.Connection, Changed], None]
 
 
-@dataclass(slots=True)
+@dataclass
 class Engine:
     """A compiled program: the tables it needs, how writes go in, and how contents are read."""
 
@@ -149,19 +151,67 @@ class Engine:
         self.propagate(connection, (relation.delta,), on_change, shrinks=True)
         return count
 
+    # Other sites
+
+    @cached_property
+    def streams(self) -> dict[str, Stream]:
+        """What this site reads from others."""
+        return {name: Stream(name, (relation,), (name,)) for name, relation in self.relations.items()}
+
+    @property
+    def offers(self) -> list[str]:
+        """The streams that this site can serve."""
+        return list(self.streams)
+
+    def offered(self, name: str) -> Stream | None:
+        """Return a stream that this site can serve, if it has what it takes."""
+        return self.streams.get(name)
+
+    def inputs_of(self, stream: str) -> tuple[str, ...]:
+        """Return the base relations that a stream tells of; none if the program has no such stream."""
+        return (stream,) if stream in self.program.relations else ()
+
     def merge(
         self,
         connection: sqlite3.Connection,
-        name: str,
+        stream: str,
+        part: int,
         arrival: Arrival,
         on_change: OnChange | None = None,
     ) -> int:
         """Join rows that came from another site, and bring all views up to date; return how many grew."""
-        relation = self.relations[name]
+        relation = self.relations[stream]
         grown = relation.merge(connection, arrival)
         if grown:
             self.propagate(connection, (relation.delta,), on_change, shrinks=True)
         return grown
+
+    def settle(
+        self, connection: sqlite3.Connection, part: Part, commit: Commit, on_change: OnChange | None = None
+    ) -> int:
+        """End the joining of a stream: the snapshot decides over what was held before."""
+        assert isinstance(part, StoredRelation)
+        changed = part.settle(connection, commit)
+        connection.execute(f"DELETE FROM {part.kept}")
+        if changed:
+            self.propagate(connection, (part.delta,), on_change, shrinks=True)
+        return changed
+
+    def garbage(self, connection: sqlite3.Connection, part: Part) -> int:
+        """Return how many dead rows a part holds."""
+        assert isinstance(part, StoredRelation)
+        return part.garbage(connection)
+
+    def collect(self, connection: sqlite3.Connection, part: Part, passed: int) -> tuple[int, int]:
+        """Forget what is dead and stable of a part; return how many rows, and the floor."""
+        assert isinstance(part, StoredRelation)
+        return part.collect(connection, passed)
+
+    def index_versions(self, connection: sqlite3.Connection) -> None:
+        """Create the indexes by which changes are found; a site that never meets another does without."""
+        for relation in self.relations.values():
+            for statement in relation.version_ddl():
+                connection.execute(statement)
 
     def propagate(
         self,

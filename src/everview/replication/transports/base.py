@@ -8,38 +8,27 @@ sockets and files. Messages may be lost, repeated and reordered on the way: the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from everview.errors import SyncError
-from everview.replication.reports import OnProgress, SyncReport
+from everview.replication.applying import Applied
+from everview.replication.report import OnProgress, SyncReport
+from everview.replication.rights import Rights
 
-__all__ = ["Replica", "Taken", "Talk", "Transport", "converse"]
+__all__ = ["Replica", "Talk", "Transport", "converse"]
 
 
 class Talk(Protocol):
     """The dialling side of one exchange: messages in, messages out, no I/O."""
 
-    @property
-    def report(self) -> SyncReport:
-        """What has been moved so far."""
+    report: SyncReport
+    """What has been moved so far."""
 
     def open(self) -> bytes:
         """Return the first message."""
 
     def receive(self, data: bytes) -> bytes | None:
         """Take the answer; return what to send next, or None when both directions are done."""
-
-
-class Taken(Protocol):
-    """What became of a cut from a folder."""
-
-    @property
-    def outcome(self) -> str:
-        """One of `applied`, `stale`, `gap`, `unlisted`, `refused`."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows were news."""
 
 
 class Replica(Protocol):
@@ -56,16 +45,16 @@ class Replica(Protocol):
     def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Talk:
         """Begin an exchange as the dialling side."""
 
-    def answer(self, data: bytes, rights: Any) -> bytes:
-        """Answer a message as the listening side, within the rights of whoever sent it.
+    def answer(self, data: bytes, rights: Rights) -> bytes:
+        """Answer a message as the listening side, within the rights of whoever sent it; refusals, too."""
 
-        Refusals are answers. Bytes that are no message raise SyncError, and nothing has changed.
-        """
+    def respond(self, data: bytes, rights: Rights) -> bytes:
+        """Answer likewise, but raise WireError for bytes that are no message, and the store's own errors."""
 
     def batch(self, since: int) -> Iterator[bytes]:
         """Return one cut (since, head] of everything served; from 0 it is a whole snapshot."""
 
-    def take(self, messages: Iterable[bytes]) -> Taken:
+    def take(self, messages: Iterable[bytes]) -> Applied:
         """Apply a cut, all or nothing."""
 
     def extent(self, data: bytes) -> tuple[int, int]:
@@ -120,5 +109,9 @@ def converse(talk: Talk, call: Callable[[bytes], bytes], peer: str) -> SyncRepor
     for _ in range(LONGEST_TALK):
         if message is None:
             return talk.report
-        message = talk.receive(call(message))
+        try:
+            message = talk.receive(call(message))
+        except SyncError as error:
+            error.peer = error.peer or peer
+            raise
     raise SyncError(f"{peer} has answered {LONGEST_TALK:,} times and is not done", peer=peer)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from everview.errors import SyncError
-from everview.replication.reports import OnProgress, Progress, SyncReport
+from everview.replication.applying import Outcome
+from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Replica
 from everview.replication.transports.framed import TEMPORARY, TornFileError, read_frames, verify
 from everview.replication.transports.outbox import REQUEST, Box, Note, plan
@@ -37,6 +38,7 @@ class _Visit:
     replica: Replica
     folder: str
     on_progress: OnProgress | None
+    doing: str = "receiving"
     report: SyncReport = field(default_factory=SyncReport)
     seen: dict[str, int] = field(default_factory=dict)
     torn: dict[str, list[str]] = field(default_factory=dict)
@@ -45,10 +47,7 @@ class _Visit:
     def add(self, more: SyncReport) -> None:
         self.report += more
         if self.on_progress is not None:
-            now = self.report
-            self.on_progress(
-                Progress(self.folder, now.sent_rows, now.received_rows, now.sent_bytes, now.received_bytes)
-            )
+            self.on_progress(Progress.of(self.folder, self.doing, self.report))
 
 
 class FolderTransport:
@@ -77,6 +76,7 @@ class FolderTransport:
                 self._take_cuts(visit, box)
             # An applied cut may have shown that this store had been put back: then it has a new name.
             mine = Box(self.folder, replica.incarnation)
+            visit.doing = "sending"
             mine.path.mkdir(exist_ok=True)
             mine.tidy()
             self._leave_cut(visit, mine, notes, cursors)
@@ -149,13 +149,16 @@ class FolderTransport:
                 visit.torn.setdefault(box.incarnation, []).append(cut.path.name)
                 visit.add(SyncReport(skipped_files=1))
                 continue
-            visit.add(SyncReport(received_rows=taken.rows, received_bytes=size))
-            if taken.outcome in ("applied", "stale"):
-                visit.seen[box.incarnation] = cut.serial
-            elif taken.outcome == "unlisted":
-                visit.unlisted.setdefault(box.incarnation, []).append(cut.path.name)
-            elif taken.outcome == "refused":
-                visit.add(SyncReport(skipped_files=1))
+            visit.add(SyncReport(received_rows=taken.grown, received_bytes=size))
+            match taken.outcome:
+                case Outcome.APPLIED | Outcome.STALE:
+                    visit.seen[box.incarnation] = cut.serial
+                case Outcome.UNLISTED:
+                    visit.unlisted.setdefault(box.incarnation, []).append(cut.path.name)
+                case Outcome.REFUSED:
+                    visit.add(SyncReport(skipped_files=1))
+                case Outcome.GAP | Outcome.REWOUND:  # what fills it comes with another visit
+                    pass
 
     def _leave_cut(
         self, visit: _Visit, mine: Box, notes: dict[str, Note], cursors: dict[str, int | None]

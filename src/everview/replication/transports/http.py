@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import httpx
 
 from everview.errors import SyncError
-from everview.replication.reports import OnProgress, SyncReport
+from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, converse
 
 __all__ = ["MESSAGE_TYPE", "HttpTransport"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from everview.replication.reports import OnProgress, SyncReport
+from everview.replication.report import OnProgress, SyncReport
+from everview.replication.rights import ALL, Rights
 from everview.replication.transports.base import Replica, converse
 
 __all__ = ["MemoryTransport"]
@@ -13,7 +12,7 @@ __all__ = ["MemoryTransport"]
 class MemoryTransport:
     """A way to a site that is open in this process, with all rights unless some are given."""
 
-    def __init__(self, other: Replica, peer: str, rights: Any) -> None:
+    def __init__(self, other: Replica, peer: str, rights: Rights = ALL) -> None:
         self.peer = peer
         self._other = other
         self._rights = rights

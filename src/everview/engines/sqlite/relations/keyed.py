@@ -44,7 +44,14 @@ class KeyedRelation(StoredRelation):
         return (self.table.name, self.future)
 
     def ddl(self) -> list[str]:
-        extras = [*self.table.columns, "alive", "stamp INTEGER", "version INTEGER", "site INTEGER", "seq INTEGER"]
+        extras = [
+            *self.table.columns,
+            "alive",
+            "stamp INTEGER",
+            "version INTEGER",
+            "site INTEGER",
+            "seq INTEGER",
+        ]
         key = ", ".join(("stamp", *self.table.key(), "site"))
         return [
             *self.table.ddl(),
@@ -188,7 +195,9 @@ class KeyedRelation(StoredRelation):
             f"INSERT INTO {self.delta} SELECT {self.listed}, 1 FROM {self.arrived} WHERE alive = 1"
         )
         connection.execute(self.net)
-        staged = f"SELECT {', '.join([self.listed, 'alive', 'stamp', '?', 'site', 'seq'])} FROM {self.arrived}"
+        staged = (
+            f"SELECT {', '.join([self.listed, 'alive', 'stamp', '?', 'site', 'seq'])} FROM {self.arrived}"
+        )
         grown = connection.execute(self.table.upsert(staged, self._overwrite), (version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
@@ -255,6 +264,12 @@ class KeyedRelation(StoredRelation):
     def garbage(self, connection: sqlite3.Connection) -> int:
         dead = f"SELECT count(*) FROM {self.table.name} WHERE alive = 0"
         return int(connection.execute(dead).fetchone()[0])
+
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        return connection.execute(
+            f"UPDATE {self.table.name} SET stamp = ?, version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
+            (commit.stamp, commit.version, old, since),
+        ).rowcount
 
     def renumber(self, connection: sqlite3.Connection, number: int) -> None:
         super().renumber(connection, number)

@@ -162,6 +162,14 @@ class SetRelation(StoredRelation):
             connection.execute(f"SELECT count(*) FROM {self.table.name} WHERE NOT cl & 1").fetchone()[0]
         )
 
+    # Sites.
+
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        return connection.execute(
+            f"UPDATE {self.table.name} SET version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
+            (commit.version, old, since),
+        ).rowcount
+
 
 def _each_once(rows: Sequence[Row]) -> Sequence[Row]:
     """Of several lengths for one tuple the greatest; an honest sender has but one."""

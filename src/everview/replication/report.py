@@ -1,17 +1,16 @@
-"""Reports: what a sync moved, while it goes on and when it is done."""
+"""What a sync did, and how far it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
 
 __all__ = ["OnProgress", "Progress", "SyncReport"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SyncReport:
-    """What one sync moved. Rows received are those that were news here."""
+    """Rows and bytes that went each way."""
 
     sent_rows: int = 0
     received_rows: int = 0
@@ -20,7 +19,7 @@ class SyncReport:
     skipped_files: int = 0
     """Files in a folder that could not be used: torn, foreign, or of another program."""
 
-    def __add__(self, other: Self) -> SyncReport:
+    def __add__(self, other: SyncReport) -> SyncReport:
         return SyncReport(
             self.sent_rows + other.sent_rows,
             self.received_rows + other.received_rows,
@@ -32,13 +31,21 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sync is: rows and bytes of the pages that have gone and come so far."""
+    """How far a sync is: with whom, what is being done, and what went each way so far."""
 
     peer: str
+    doing: str
     sent_rows: int
     received_rows: int
     sent_bytes: int
     received_bytes: int
+
+    @classmethod
+    def of(cls, peer: str, doing: str, report: SyncReport) -> Progress:
+        """Return what a report says so far."""
+        return cls(
+            peer, doing, report.sent_rows, report.received_rows, report.sent_bytes, report.received_bytes
+        )
 
 
 OnProgress = Callable[[Progress], object]
