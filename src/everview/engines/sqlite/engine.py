@@ -180,6 +180,7 @@ class Engine:
         on_change: OnChange | None = None,
     ) -> int:
         """Join rows that came from another site, and bring all views up to date; return how many grew."""
+        assert part == 0
         relation = self.relations[stream]
         grown = relation.merge(connection, arrival)
         if grown:
