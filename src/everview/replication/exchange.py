@@ -6,13 +6,11 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from everview.errors import SyncError
 from everview.replication.applying import Outcome
 from everview.replication.messages import Message, Page
 from everview.replication.replica import Replica
-from everview.replication.report import Progress, SyncReport
+from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.wire import decode, encode
 
 __all__ = ["Exchange", "Progress", "SyncReport"]
@@ -24,9 +22,7 @@ _STALLS = 8
 class Exchange:
     """One sync with a peer: `open`, then `receive` each answer and send what it returns, until None."""
 
-    def __init__(
-        self, replica: Replica, peer: str, *, on_progress: Callable[[Progress], None] | None = None
-    ) -> None:
+    def __init__(self, replica: Replica, peer: str, *, on_progress: OnProgress | None = None) -> None:
         self.report = SyncReport()
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
         self._taken = self._given = False
@@ -85,7 +81,7 @@ class Exchange:
     def _progress(self) -> None:
         if self._on_progress is not None:
             doing = "sending" if self._taken else "receiving"
-            self._on_progress(Progress(doing, self.report.sent_rows, self.report.received_rows))
+            self._on_progress(Progress.of(self._peer, doing, self.report))
 
 
 def _rows(page: Page | None) -> int:

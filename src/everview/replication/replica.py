@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,11 +29,15 @@ from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.report import OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
 from everview.replication.status import replication_status
 from everview.replication.wire import decode, encode
+
+if TYPE_CHECKING:
+    from everview.replication.exchange import Exchange
 
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
@@ -96,6 +100,12 @@ class Replica:
 
     # The dialling side.
 
+    def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Exchange:
+        """Begin to sync with the peer at an address."""
+        from everview.replication.exchange import Exchange  # noqa: PLC0415 - it is made of a replica
+
+        return Exchange(self, peer, on_progress=on_progress)
+
     def ask(self, address: str, *, give: Served | None = None, incarnation: str | None = None) -> Message:
         """Return a message that asks the peer at an address for what is new, and may answer it, too."""
         with self._telling() as connection:
@@ -127,6 +137,15 @@ class Replica:
     def answer(self, data: bytes, rights: Rights = ALL) -> bytes:
         """Take any message, and return the answer: never an exception for what a peer may send."""
         try:
+            return self.respond(data, rights)
+        except WireError as error:
+            return self._refuse("malformed", str(error), retry=error.retry)
+        except EverviewError as error:
+            return self._refuse("store", str(error), retry=True)
+
+    def respond(self, data: bytes, rights: Rights = ALL) -> bytes:
+        """Answer a message; WireError if it is none, and the store's own errors as they are."""
+        try:
             message = decode(data)
             self._check(message, rights)
             applied = self.hear(message, data, "", rights)
@@ -138,12 +157,10 @@ class Replica:
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
                 return encode(self._message(wanted, page))
-        except WireError as error:
-            return self._refuse("malformed", str(error), retry=error.retry)
+        except WireError:
+            raise
         except SyncError as error:
             return self._refuse("refused", str(error), retry=error.retry)
-        except EverviewError as error:
-            return self._refuse("store", str(error), retry=True)
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
@@ -198,6 +215,28 @@ class Replica:
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
             return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
+
+    def cursor_on(self, incarnation: str) -> int:
+        """Return how far a site has been read, in the stream read least of those that it is known to hold."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            state, engine = self._knowledge.state, self._store.engine
+            cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
+            heads = [
+                cursors[name].head if name in cursors and self._is_in(name) else 0
+                for name in engine.streams
+                if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
+            ]
+            return min(heads, default=0)
+
+    def _is_in(self, stream: str) -> bool:
+        return stream in self._knowledge.state.joined or stream in self._knowledge.state.provisional
+
+    @staticmethod
+    def extent(data: bytes) -> tuple[int, int]:
+        """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
+        page = decode(data).page
+        return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
 
     # Upkeep.
 
