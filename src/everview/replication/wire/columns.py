@@ -74,7 +74,7 @@ def _encode_mixed(column: Column) -> bytes:
 def _encode_integers(column: Column) -> bytes:
     plain = pack(column)
     if len(plain) <= 2 * len(column):
-        return plain
+        return plain  # a byte a number, which no dictionary betters
     return min(plain, _named(column, pack) or plain, key=len)
 
 
