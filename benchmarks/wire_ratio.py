@@ -151,13 +151,16 @@ def _message(section: Section) -> Message:
         rng.randbytes(32).hex(),
         sites,
         [f"site-{place}" for place in places],
-        Request(sites[1], {section.stream: Cursor(4711, rng.getrandbits(62))}, 0, b""),
+        Request(sites[1], {section.stream: Cursor(4711, rng.getrandbits(62))}, [section.stream], 0, b""),
         Page(1, b"", b"", True, 812, {section.stream: 800}, {812: rng.getrandbits(62)}, [section]),
         Gossip(
-            [Member(place, section.stream, 1, max(place - 1, 0)) for place in places],
+            [Member(place, section.stream, sites[0], 1, max(place - 1, 0)) for place in places],
             [Known(place, section.stream, vector, _STAMP + place) for place in places],
             {section.stream: 2},
             {place: Cursor(rng.randrange(5000), rng.getrandbits(62)) for place in places},
+            {section.stream: [sites[0]]},
+            {section.stream: 700},
+            {},
         ),
     )
 

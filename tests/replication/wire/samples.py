@@ -58,13 +58,16 @@ def everything():
         "program",
         ["a1", "b2", "c3"],
         ["s0", "s1", "hub"],
-        Request("b2", {"r": Cursor(4, -9), "v": Cursor(0, 0)}, 8, b"after"),
+        Request("b2", {"r": Cursor(4, -9), "v": Cursor(0, 0)}, ["r"], 8, b"after"),
         page_of(Section("r", 0, 24, columns), Section("v", 2, 6, [ids]), Section("v", 3, 0, [[], []])),
         Gossip(
-            [Member(0, "r", 1, -1), Member(2, "v", 3, 0)],
+            [Member(0, "r", "a1", 1, -1), Member(2, "v", "a1+c3", 3, 0)],
             [Known(1, "v>r", [0, 4, 2, 2**63 - 1], -1)],
             {"r": 2},
             {1: Cursor(7, 2**63 - 1)},
+            {"r": ["a1", "c3"]},
+            {"r": 5},
+            {"v": Cursor(3, 4)},
         ),
         Refusal("program", "another program", False),
     )
@@ -137,7 +140,7 @@ def messages(draw):
     pairs = st.lists(st.tuples(place, counts), max_size=3).map(
         lambda found: [n for pair in found for n in pair]
     )
-    members = st.builds(Member, place, names, counts, place | st.just(-1))
+    members = st.builds(Member, place, names, names, counts, place | st.just(-1))
     known = st.builds(Known, place, names, pairs, numbers)
     gossip = st.builds(
         Gossip,
@@ -145,9 +148,17 @@ def messages(draw):
         st.lists(known, max_size=3),
         st.dictionaries(names, counts, max_size=2),
         st.dictionaries(place, cursors, max_size=2),
+        st.dictionaries(names, st.lists(names, max_size=2), max_size=2),
+        st.dictionaries(names, counts, max_size=2),
+        st.dictionaries(names, cursors, max_size=2),
     )
     request = st.builds(
-        Request, names, st.dictionaries(names, cursors, max_size=3), numbers, st.binary(max_size=9)
+        Request,
+        names,
+        st.dictionaries(names, cursors, max_size=3),
+        st.lists(names, max_size=3),
+        numbers,
+        st.binary(max_size=9),
     )
     page = st.builds(
         Page,

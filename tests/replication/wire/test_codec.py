@@ -26,7 +26,7 @@ from everview.replication.wire.codes import Code
 from everview.replication.wire.columns import decode_column, encode_column
 from everview.replication.wire.frame import FRAME, frame, unframe
 
-GOLDEN = (1450, "7be48f98c27ee502e1e786bc1b801835151eca43b3aa2c4baefb4f17188622e7")
+GOLDEN = (1482, "74149250d19f17a62c56c49ffdd9115628c45a1257aec1db2accf5ffc4fe704a")
 PROTOCOL_PAGE = Path(__file__).parents[3] / "docs" / "PROTOCOL.md"
 
 
@@ -220,14 +220,14 @@ def test_a_header_that_lies():
 @pytest.mark.parametrize(
     "gossip",
     [
-        Gossip([Member(2, "r", 1, 0)], [], {}, {}),
-        Gossip([Member(0, "r", 1, 2)], [], {}, {}),
-        Gossip([Member(0, "r", 1, -2)], [], {}, {}),
-        Gossip([], [Known(2, "r", [], 0)], {}, {}),
-        Gossip([], [Known(0, "r", [2, 9], 0)], {}, {}),
-        Gossip([], [Known(0, "r", [1], 0)], {}, {}),
-        Gossip([], [], {"r": -1}, {}),
-        Gossip([], [], {}, {2: (1, 1)}),
+        Gossip([Member(2, "r", "g", 1, 0)], [], {}, {}, {}, {}, {}),
+        Gossip([Member(0, "r", "g", 1, 2)], [], {}, {}, {}, {}, {}),
+        Gossip([Member(0, "r", "g", 1, -2)], [], {}, {}, {}, {}, {}),
+        Gossip([], [Known(2, "r", [], 0)], {}, {}, {}, {}, {}),
+        Gossip([], [Known(0, "r", [2, 9], 0)], {}, {}, {}, {}, {}),
+        Gossip([], [Known(0, "r", [1], 0)], {}, {}, {}, {}, {}),
+        Gossip([], [], {"r": -1}, {}, {}, {}, {}),
+        Gossip([], [], {}, {2: (1, 1)}, {}, {}, {}),
     ],
 )
 def test_gossip_about_sites_that_are_not_listed(gossip):
