@@ -36,7 +36,7 @@ class FakeReplica:
         self.members = {self.incarnation}
         self.joined = not strict
         self.staged = {}
-        self.refused = []
+        self.standing = "joined"
         self.asked = []
         self._commit = threading.Condition()
 

@@ -6,6 +6,7 @@ site is in the store first, so that a site that dies and comes back stands by wh
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -259,6 +260,13 @@ class Replica:
         """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
         page = decode(data).page
         return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
+
+    @property
+    def standing(self) -> str:
+        """A word for the groups that the site is in, or waits to be in; its batches tell them."""
+        state = self.knowledge.state
+        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.replication.certificates import write_certificates
-from tests.replication.fake import FakeReplica
+from tests.replication.fake import PAGE, FakeReplica
 
 from everview.errors import SyncError
 from everview.replication.report import SyncReport
@@ -14,6 +14,7 @@ from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener
+from everview.testing import transports
 from everview.testing.transports import Link, check_transport
 
 
@@ -26,6 +27,9 @@ class FakeParty:
 
     def read(self):
         return {int(row) for row in self.replica.rows}
+
+    def close(self):
+        pass
 
 
 @contextmanager
@@ -57,6 +61,18 @@ def https(_first, second):
 
 @pytest.mark.parametrize("link", [memory, folder, http, https], ids=lambda link: link.__name__)
 def test_transports_keep_their_promises(link):
+    check_transport(link)
+
+
+@pytest.fixture
+def _few(monkeypatch):
+    monkeypatch.setattr(transports, "SEVERAL_PAGES", 10 * PAGE)
+
+
+@pytest.mark.usefixtures("_few")
+@pytest.mark.parametrize("link", [memory, folder, http], ids=lambda link: link.__name__)
+def test_transports_ask_nothing_else_of_a_replica(link):
+    """The replica of these tests has only what transports may ask for."""
     check_transport(link, FakeParty)
 
 
@@ -93,6 +109,7 @@ class Broken:
 @pytest.mark.parametrize(
     "fault", ["does nothing", "forgets to tell", "works once", "hides errors", "always has news"]
 )
+@pytest.mark.usefixtures("_few")
 def test_the_suite_finds_transports_that_break_a_promise(fault):
     @contextmanager
     def link(_first, second):

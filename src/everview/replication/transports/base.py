@@ -42,6 +42,10 @@ class Replica(Protocol):
     def head(self) -> int:
         """The number of the last commit."""
 
+    @property
+    def standing(self) -> str:
+        """A word that is another when its batches speak for it in another way: joined, founded, left."""
+
     def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Talk:
         """Begin an exchange as the dialling side."""
 

@@ -14,7 +14,8 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from everview.errors import SyncError
@@ -172,13 +173,18 @@ class FolderTransport:
             else:
                 cuts.append(cut)
         unlisted = {reader: note.unlisted[me] for reader, note in notes.items() if me in note.unlisted}
-        planned = plan(cuts, visit.replica.head, cursors, unlisted)
+        planned = plan(cuts, visit.replica.head, visit.replica.standing, cursors, unlisted)
         if planned is None:
             return
         known = [cut.serial for cut in cuts] + [note.seen.get(me, 0) for note in notes.values()]
 
+        batch = visit.replica.batch(planned.since)
+        first = list(islice(batch, 1))
+        # The first writer in a folder founds a group by what it writes: it stands otherwise than before.
+        planned = replace(planned, standing=visit.replica.standing)
+
         def messages() -> Iterator[tuple[bytes, int]]:
-            for message in visit.replica.batch(planned.since):
+            for message in chain(first, batch):
                 rows, head = visit.replica.extent(message)
                 visit.add(SyncReport(sent_rows=rows, sent_bytes=len(message)))
                 yield message, head

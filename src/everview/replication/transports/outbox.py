@@ -50,6 +50,7 @@ class CutFile:
     head: int
     size: int
     readers: frozenset[str] = frozenset()
+    standing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class Box:
             serial, since, head = map(int, match.groups())
             readers = header.get("readers", [])
             known = [r for r in readers if isinstance(r, str)] if isinstance(readers, list) else []
-            found.append(CutFile(path, serial, since, head, size, frozenset(known)))
+            standing = str(header.get("standing", ""))
+            found.append(CutFile(path, serial, since, head, size, frozenset(known), standing))
         found.sort(key=lambda cut: cut.serial)
         return found, foreign
 
@@ -151,9 +153,9 @@ class Box:
         def name() -> str:
             return f"{serial:08d}-{cut.since}-{reached}.cut"
 
-        header = {"readers": sorted(cut.readers)}
+        header = {"readers": sorted(cut.readers), "standing": cut.standing}
         path, size = write_framed(self.path, name, header, bodies())
-        return CutFile(path, serial, cut.since, reached, size, cut.readers)
+        return CutFile(path, serial, cut.since, reached, size, cut.readers, cut.standing)
 
     def tidy(self) -> None:
         """Remove what writers that died have left behind."""
@@ -169,29 +171,39 @@ class Plan:
 
     since: int
     readers: frozenset[str]
+    standing: str
     replaces: tuple[CutFile, ...] = ()
 
 
 def plan(
-    cuts: list[CutFile], head: int, readers: Mapping[str, int | None], unlisted: Mapping[str, list[str]]
+    cuts: list[CutFile],
+    head: int,
+    standing: str,
+    readers: Mapping[str, int | None],
+    unlisted: Mapping[str, list[str]],
 ) -> Plan | None:
     """Decide what to write, given how far everybody has read: a whole cut, an increment, or nothing.
 
     `unlisted` has, for each reader, the whole cuts that it may not begin with because they do not list it.
+    What was written under another standing may be refused for that; the whole is then written anew.
     """
+    if not head and not cuts:
+        return None  # who has nothing founds nothing: whoever comes with rows does
     whole = next((cut for cut in reversed(cuts) if cut.since == 0), None)
     everybody = frozenset(readers)
-    if whole is None or any(
-        whole.path.name in names and reader not in whole.readers for reader, names in unlisted.items()
+    if (
+        whole is None
+        or whole.standing != standing
+        or any(whole.path.name in names and reader not in whole.readers for reader, names in unlisted.items())
     ):
-        return Plan(0, everybody, tuple(cuts))
+        return Plan(0, everybody, standing, tuple(cuts))
     start = min(_reached(cuts, cursor or 0) for cursor in [0, *readers.values()])
     if start >= head and everybody <= cuts[-1].readers:
         return None
     increments = sum(cut.size for cut in cuts if cut is not whole)
     if start == 0 or increments > max(whole.size, LIGHT):
-        return Plan(0, everybody, tuple(cuts))
-    return Plan(min(start, head), everybody)
+        return Plan(0, everybody, standing, tuple(cuts))
+    return Plan(min(start, head), everybody, standing)
 
 
 def _reached(cuts: list[CutFile], cursor: int) -> int:
