@@ -13,6 +13,9 @@ from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.language.plan import Plan
 from everview.language.program import Program
@@ -37,6 +40,7 @@ class Engine:
     """The views as they are kept: what several compute is a part of its own, kept once."""
 
     def __post_init__(self) -> None:
+        self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
         for number, (name, relation) in enumerate(self.program.relations.items()):
             self.relations[name] = stored_relation(self.circuit, relation, number)
             self.nodes[name] = self.relations[name].node(self.circuit)
@@ -52,7 +56,7 @@ class Engine:
 
     def relation_ddl(self) -> list[str]:
         """Return what creates the tables of the relations."""
-        return [statement for relation in self.relations.values() for statement in relation.table.ddl()]
+        return [statement for relation in self.relations.values() for statement in relation.ddl()]
 
     def view_ddl(self) -> list[str]:
         """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
@@ -119,7 +123,7 @@ class Engine:
         connection: sqlite3.Connection,
         name: str,
         rows: Sequence[Any],
-        version: int,
+        commit: Commit,
         on_change: OnChange | None = None,
     ) -> int:
         """Insert stored rows into a relation and bring all views up to date; return how many appeared.
@@ -127,8 +131,8 @@ class Engine:
         `on_change` is told which deltas have rows, while they have them.
         """
         relation = self.relations[name]
-        count = relation.insert(connection, rows, version)
-        self._propagate(connection, relation, on_change, shrinks=relation.replaces)
+        count = relation.insert(connection, rows, commit)
+        self.propagate(connection, (relation.delta,), on_change, shrinks=relation.replaces)
         return count
 
     def delete(
@@ -136,24 +140,38 @@ class Engine:
         connection: sqlite3.Connection,
         name: str,
         rows: Sequence[Any],
-        version: int,
+        commit: Commit,
         on_change: OnChange | None = None,
     ) -> int:
         """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
         relation = self.relations[name]
-        count = relation.delete(connection, rows, version)
-        self._propagate(connection, relation, on_change, shrinks=True)
+        count = relation.delete(connection, rows, commit)
+        self.propagate(connection, (relation.delta,), on_change, shrinks=True)
         return count
 
-    def _propagate(
+    def merge(
         self,
         connection: sqlite3.Connection,
-        relation: StoredRelation,
+        name: str,
+        arrival: Arrival,
+        on_change: OnChange | None = None,
+    ) -> int:
+        """Join rows that came from another site, and bring all views up to date; return how many grew."""
+        relation = self.relations[name]
+        grown = relation.merge(connection, arrival)
+        if grown:
+            self.propagate(connection, (relation.delta,), on_change, shrinks=True)
+        return grown
+
+    def propagate(
+        self,
+        connection: sqlite3.Connection,
+        changed: tuple[str, ...],
         on_change: OnChange | None,
         *,
         shrinks: bool,
     ) -> None:
-        changed = (relation.delta,)
+        """Carry what is in deltas through all views, and empty them."""
         filled = self.circuit.run(connection, changed, changed if shrinks else ())
         if on_change is not None:
             on_change(connection, frozenset(filled))

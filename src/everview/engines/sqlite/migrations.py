@@ -5,11 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-FORMAT = 1
-"""The format that this version writes. A change of it leaves a small file in `tests/prior_stores/`."""
+from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.names import SITES, STORE
+from everview.engines.sqlite.relations import StoredRelation
+from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
+from everview.language.program import Program
+from everview.language.relations import Semantics
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
-"""Format n → what turns a file of format n into one of n + 1."""
+FORMAT = 2
+"""The format that this version writes. A change of it leaves a small file in `tests/prior_stores/`."""
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
@@ -24,3 +28,64 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
+
+
+def _to_2(connection: sqlite3.Connection) -> None:
+    """Format 2 knows other sites: every row has an origin, bags and add-wins relations have entries.
+
+    All that format 1 holds was written by the site itself; the views are made anew on opening.
+    """
+    old = dict(
+        zip(
+            ("program", "program_hash", "site", "incarnation", "version", "failures"),
+            connection.execute(
+                f"SELECT program, program_hash, site, incarnation, version, failures FROM {STORE}"
+            ).fetchone(),
+            strict=True,
+        )
+    )
+    connection.execute(f"ALTER TABLE {STORE} RENAME TO everview_store_1")
+    connection.execute(STORE_DDL)
+    connection.execute(
+        f"INSERT INTO {STORE} VALUES (1, :program, :program_hash, :site, :incarnation, :version, 0, "
+        ":version, 0, :failures, '', '')",
+        old,
+    )
+    connection.execute("DROP TABLE everview_store_1")
+    for statement in REPLICATION_DDL:
+        connection.execute(statement)
+    own = (old["incarnation"], old["site"])
+    connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", own * 2)
+    for (view,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+        connection.execute(f'DROP VIEW "{view}"')
+    for relation in Engine(Program.parse(old["program"])).relations.values():
+        _relation_to_2(connection, relation)
+
+
+def _relation_to_2(connection: sqlite3.Connection, relation: StoredRelation) -> None:
+    name = relation.table.name
+    connection.execute(f"DROP INDEX IF EXISTS {name}_row")
+    connection.execute(f"ALTER TABLE {name} RENAME TO everview_old")
+    for statement in relation.ddl():
+        connection.execute(statement)
+    listed = ", ".join(relation.table.columns)
+    match relation.relation.semantics:
+        case Semantics.SET:
+            connection.execute(f"INSERT INTO {name} SELECT {listed}, cl, version, 0, 0 FROM everview_old")
+        case Semantics.KEYED:
+            connection.execute(
+                f"INSERT INTO {name} SELECT {listed}, alive, version, version, 0, 0 FROM everview_old"
+            )
+        case Semantics.BAG | Semantics.ADD_WINS as kind:
+            connection.execute(f"INSERT INTO {name} ({listed}, w) SELECT {listed}, w FROM everview_old")
+            same = relation.same("r", "o")
+            numbered = f"FROM everview_old AS o CROSS JOIN {name} AS r ON {same} WHERE o.w <> 0"
+            value = "o.w, o.version" if kind is Semantics.BAG else "1, 0, 0, o.version"
+            connection.execute(f"INSERT INTO {name}_entries SELECT r.id, 1, o.version, {value} {numbered}")
+            if kind is Semantics.ADD_WINS:  # several insertions of one row are one from here on
+                connection.execute(f"UPDATE {name} SET w = 1 WHERE w > 0")
+    connection.execute("DROP TABLE everview_old")
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
+"""Format n → what turns a file of format n into one of n + 1."""

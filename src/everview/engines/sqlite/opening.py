@@ -13,24 +13,28 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 
-from everview.engines.sqlite.circuits.names import internal, quoted
+from everview.engines.sqlite.circuits.names import quoted
 from everview.engines.sqlite.complaints import damaged
 from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.migrations import FORMAT, migrate
+from everview.engines.sqlite.names import MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
 
 APPLICATION_ID = 0x45565657
 """'EVVW' in the file's header: what `file` and we know a store by."""
 
-STATES = 1
+STATES = 2
 """Counts up when the same tables come to mean something else; then all views are made anew."""
 
-STORE = internal("store")
-
-
 def open_store(
-    connection: sqlite3.Connection, path: str, program: Program | None, name: str
+    connection: sqlite3.Connection,
+    path: str,
+    program: Program | None,
+    name: str,
+    environment: Environment,
 ) -> tuple[Engine, str]:
     """Check whose file this is, and create the tables of a new one; return its engine and the site's name."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -43,7 +47,7 @@ def open_store(
     if not _tables(connection):
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
-        _transact(connection, lambda: _create(connection, program, name))
+        _transact(connection, lambda: _create(connection, program, name, environment))
     return _reopen(connection, path, program, name)
 
 
@@ -62,19 +66,21 @@ def _transact(connection: sqlite3.Connection, run: Callable[[], None]) -> None:
         raise
 
 
-def _create(connection: sqlite3.Connection, program: Program, name: str) -> None:
+def _create(
+    connection: sqlite3.Connection, program: Program, name: str, environment: Environment
+) -> None:
     if _tables(connection):  # another process was quicker
         return
     engine = Engine(program)
+    connection.execute(STORE_DDL)
+    incarnation = environment.incarnation()
     connection.execute(
-        f"CREATE TABLE {STORE} (one INTEGER PRIMARY KEY, program TEXT NOT NULL, "
-        "program_hash TEXT NOT NULL, site TEXT NOT NULL, incarnation TEXT NOT NULL, "
-        "version INTEGER NOT NULL, failures INTEGER NOT NULL, layout TEXT NOT NULL)"
+        f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, 0, '', ?)",
+        (program.text, program.hash, name, incarnation, _layout(engine)),
     )
-    connection.execute(
-        f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, ?)",
-        (program.text, program.hash, name, secrets.token_hex(8), _layout(engine)),
-    )
+    for statement in REPLICATION_DDL:
+        connection.execute(statement)
+    connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", (incarnation, name) * 2)
     for statement in engine.relation_ddl():
         connection.execute(statement)
     _make_views(connection, engine)
@@ -138,11 +144,12 @@ def _make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
 def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
     """Drop all but the relations, and feed their rows to new views."""
-    held = {relation.table.name for relation in engine.relations.values()}
+    held = {table for relation in engine.relations.values() for table in relation.tables}
+    kept = {STORE, SITES, TAGS, PAGES, MEMBERSHIP, *held}
+    kept |= {f"{table}_{index}" for table in held for index in ("row", "version", "dead")}
     entries = connection.execute(
-        "SELECT type, name FROM main.sqlite_master WHERE name <> ? AND sql IS NOT NULL", (STORE,)
+        "SELECT type, name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()
-    kept = held | {f"{table}_row" for table in held}
     for kind in ("view", "index", "table"):
         for type_, name in entries:
             if type_ == kind and name not in kept:

@@ -36,7 +36,7 @@ class Chunk:
 class PartColumn:
     """A column on the wire: a value of a field's type as it is stored, or one of the words below.
 
-    `site` is a number from the store's table of sites, where 0 is the site itself; `count` is an integer that
+    `site` is a number from the store's table of sites; `count` is an integer that
     is not negative; `integer` any integer; `id` is 16 bytes.
     """
 
@@ -69,6 +69,8 @@ class Arrival:
     version: int
     covered: bool = False
     returning: bool = False
+    limit: int = 0
+    """The greatest stamp whose time has come."""
 
 
 class Part(Protocol):

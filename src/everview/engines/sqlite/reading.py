@@ -9,7 +9,7 @@ from typing import Any
 
 from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.circuits.names import columns
-from everview.engines.sqlite.opening import STORE
+from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.scalars.expressions import bind_parameters
 from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.store import Store

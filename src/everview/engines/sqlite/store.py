@@ -11,13 +11,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from everview.engines.sqlite.complaints import Explained
 from everview.engines.sqlite.connections import WAIT_SECONDS, Handle, Readers, connect
-from everview.engines.sqlite.opening import STORE, open_store
+from everview.engines.sqlite.environment import THE_WORLD, Environment
+from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.opening import open_store
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.stamps import StampClock
 from everview.errors import StoreError
 from everview.language.program import Program
 
@@ -27,7 +31,14 @@ MEMORY = ":memory:"
 class Store:
     """A site's database."""
 
-    def __init__(self, path: str, program: Program | None, name: str) -> None:
+    def __init__(
+        self,
+        path: str,
+        program: Program | None,
+        name: str,
+        *,
+        environment: Environment = THE_WORLD,
+    ) -> None:
         self.path = path
         self.in_memory = path == MEMORY
         # Readers connect later, when the process may be in another folder.
@@ -37,13 +48,21 @@ class Store:
         self._snapshots = threading.local()
         self._readers = Readers(self.file)
         self._failed = 0
-        self._version = 0
+        self._version = -1  # not known yet
+        self._tag = self._before = 0
+        self.environment = environment
+        self.clock = StampClock(environment.now_us)
+        self.floors: Mapping[str, int] = {}
+        self.number = 1
+        """The site's own number among the sites it knows."""
         self.closed = False
         self._check_path()
         with self.explained("opened"):
             self.writer = connect(self.file, self._count_failure)
             try:
-                self.engine, self.name = open_store(self.writer.connection, path, program, name)
+                self.engine, self.name = open_store(
+                    self.writer.connection, path, program, name, environment
+                )
                 self.engine.prepare(self.writer.connection)
             except BaseException:
                 self.writer.connection.close()
@@ -134,19 +153,33 @@ class Store:
             for table in self.engine.circuit.temporary:
                 connection.execute(f"DELETE FROM {table}")
 
-    def next_version(self, connection: sqlite3.Connection) -> int:
-        """Number the commit that is under way.
+    def begin_commit(self, connection: sqlite3.Connection) -> Commit:
+        """Number the commit that is under way, and stamp it.
 
         The number is known unless another process has committed, or the last transaction was rolled back;
         to look for it by RETURNING would take four times as long.
         """
+        tag = self.environment.tag()
         with self.explained("written to"):
-            advance = f"UPDATE {STORE} SET version = ? WHERE one = 1 AND version = ?"
-            if connection.execute(advance, (self._version + 1, self._version)).rowcount == 0:
-                (self._version,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
-                connection.execute(advance, (self._version + 1, self._version))
+            advance = f"UPDATE {STORE} SET version = ?, tag = ?, clock = ? WHERE one = 1 AND version = ?"
+            stamp = self.clock.stamp()
+            if connection.execute(advance, (self._version + 1, tag, stamp, self._version)).rowcount == 0:
+                self._version, self._tag, last = connection.execute(
+                    f"SELECT version, tag, clock FROM {STORE}"
+                ).fetchone()
+                self.clock.observe(last)
+                stamp = self.clock.stamp()
+                connection.execute(advance, (self._version + 1, tag, stamp, self._version))
         self._version += 1
-        return self._version
+        self._before, self._tag = self._tag, tag
+        return Commit(self._version, stamp, self.number, self.floors)
+
+    def withdraw(self, connection: sqlite3.Connection) -> None:
+        """Take the number back: nothing grew, and what is no news must not look like it to others."""
+        self._version -= 1
+        self._tag = self._before
+        with self.explained("written to"):
+            connection.execute(f"UPDATE {STORE} SET version = ?, tag = ?", (self._version, self._tag))
 
     # Reading
 

@@ -12,6 +12,7 @@ from typing import Any
 from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.circuits.circuit import Changed
 from everview.engines.sqlite.circuits.names import column
+from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.scalars.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Watch, Watches
@@ -30,7 +31,8 @@ class Writing:
         self._changes = Changes(store.engine)
         self._watches = Watches(self._changes.unfollow)
         self._owner: int | None = None
-        self._version = 0
+        self.commit = Commit(0)
+        """The commit that is under way."""
         relations = store.program.relations.items()
         self._storing = {name: storing([f.type for f in relation.schema]) for name, relation in relations}
 
@@ -55,8 +57,10 @@ class Writing:
         with self._store.writing() as connection:
             self._owner = threading.get_ident()
             try:
-                self._version = self._store.next_version(connection)
+                self.commit = self._store.begin_commit(connection)
                 yield
+                if not self.commit.grown:
+                    self._store.withdraw(connection)
                 with self._store.explained("read"):
                     changes = self._changes.take()
                 watches = self._watches.current()
@@ -122,7 +126,7 @@ class Writing:
             self._check_replaced(relation, connection)
             self._changes.collect(connection, deltas)
 
-        return verb(self._store.writer.connection, relation.name, stored, self._version, changed)
+        return verb(self._store.writer.connection, relation.name, stored, self.commit, changed)
 
     def _check_owner(self, relation: Relation, rows: Sequence[Row]) -> None:
         if relation.owner is None:

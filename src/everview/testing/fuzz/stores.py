@@ -10,6 +10,7 @@ from typing import Protocol
 
 from everview.engines.sqlite.circuits import totals
 from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.scalars import functions
 from everview.engines.sqlite.scalars.storage import load_rows, store_rows
 from everview.language.program import Program
@@ -67,13 +68,15 @@ class EngineStore:
 
     def insert(self, relation: str, rows: Sequence[Row]) -> int:
         """Insert rows; return how many appeared."""
-        self._version += 1
-        return self._engine.insert(self._connection, relation, self._stored(relation, rows), self._version)
+        return self._engine.insert(self._connection, relation, self._stored(relation, rows), self._commit())
 
     def delete(self, relation: str, rows: Sequence[Row]) -> int:
         """Delete rows; return how many disappeared."""
+        return self._engine.delete(self._connection, relation, self._stored(relation, rows), self._commit())
+
+    def _commit(self) -> Commit:
         self._version += 1
-        return self._engine.delete(self._connection, relation, self._stored(relation, rows), self._version)
+        return Commit(self._version, stamp=self._version)
 
     def _stored(self, relation: str, rows: Sequence[Row]) -> Sequence[Row]:
         return store_rows([f.type for f in self._program.schema(relation)], rows)

@@ -27,6 +27,8 @@ class StateTable:
     """The column whose 0 marks a row that is to be removed; none where rows stay."""
     unique: tuple[int, ...] | None = None
     """The positions that tell rows apart, where it does not take all of them."""
+    numbered: bool = False
+    """Whether each row has a number, `id`, by which other tables name it."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,6 +57,8 @@ class StateTable:
         dead = [f"CREATE INDEX {self.name}_zero ON {self.name} ({self.zero}) WHERE {self.zero} = 0"]
         if not self.zero:
             dead = []
+        if self.numbered:
+            return self._numbered_ddl(fields)
         if not self.schema:
             only = ["one INTEGER PRIMARY KEY", *self.extras]
             return [f"CREATE TABLE {self.name} ({', '.join(only)})"]
@@ -68,6 +72,14 @@ class StateTable:
         return [
             f"CREATE TABLE {self.name} ({', '.join([*fields, *self.extras, primary])}) WITHOUT ROWID",
             *dead,
+        ]
+
+    def _numbered_ddl(self, fields: Sequence[str]) -> list[str]:
+        listed = ", ".join(["id INTEGER PRIMARY KEY", *fields, *self.extras])
+        key = ", ".join(self.key()) or "id * 0"
+        return [
+            f"CREATE TABLE {self.name} ({listed})",
+            f"CREATE UNIQUE INDEX {self.name}_row ON {self.name} ({key})",
         ]
 
     def _keyed_ddl(self) -> str:

@@ -1,0 +1,18 @@
+"""The tables of a store that belong to no relation and no view."""
+
+from everview.engines.sqlite.circuits.names import internal
+
+STORE = internal("store")
+"""One row: what the store is, and its last commit."""
+
+SITES = internal("sites")
+"""Number → incarnation and name of every site that is known; 0 and one more are the site itself."""
+
+TAGS = internal("tags")
+"""Commit → its random tag, for the commits at which batches ended."""
+
+PAGES = internal("pages")
+"""Pages of cuts that have not ended yet."""
+
+MEMBERSHIP = internal("membership")
+"""One row: members, vectors, cursors and floors, as `replication.state` writes them."""

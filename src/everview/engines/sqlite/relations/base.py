@@ -1,0 +1,243 @@
+"""What all kinds of relation have in common.
+
+A write stages its rows in the relation's delta, with weight 1 or −1, and the kind's own statements turn
+that into what really changed: rows that appeared or disappeared, with the lattice value stored in the
+same transaction. Rows from other sites are staged in `arrived` and joined into the table; what that changed
+is left in the same delta, which is then carried through the circuit. This is the only door between the
+lattices outside and the Z-sets inside.
+
+The statements are written once and take the version as a parameter: a new text for each commit would be
+parsed and planned each time, which takes longer than running it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from everview.engines.sqlite.circuits.circuit import Circuit
+from everview.engines.sqlite.circuits.names import columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select, from_table
+from everview.engines.sqlite.circuits.statetable import StateTable, same_row
+from everview.engines.sqlite.parts import Arrival, Chunk, PartColumn, Position, Row
+from everview.engines.sqlite.relations.commit import Commit
+from everview.language.relations import Relation, Semantics
+
+VECTOR = internal("vector")
+"""Temporary: site → commit, a vector that a statement compares origins with."""
+
+VECTOR_DDL = f"CREATE TEMP TABLE {VECTOR} (site INTEGER PRIMARY KEY, seq INTEGER NOT NULL)"
+
+
+@dataclass(frozen=True)
+class StoredRelation(ABC):
+    """A relation's table and delta, and the statements that write to it; one part of a stream."""
+
+    relation: Relation
+    table: StateTable
+    delta: str
+    scratch: str
+    arrived: str
+    """Temporary: rows that came with a cut."""
+    kept: str
+    """Temporary: the keys of all rows of a snapshot by which the site joins."""
+
+    # What the circuit reads.
+
+    @property
+    @abstractmethod
+    def partial(self) -> str:
+        """The condition under which a stored row is there, beginning with a bare column."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether an insertion can make other rows go."""
+        return False
+
+    @property
+    def weight(self) -> str:
+        """How often a stored row is there, if it is."""
+        return "1"
+
+    def node(self, circuit: Circuit) -> Node:
+        """Return how circuits read the relation and its change."""
+        names = columns(len(self.relation.schema))
+
+        def delta() -> list[Select]:
+            return [from_table(circuit.names, self.delta, names, weight="w", stored=False, delta=True)]
+
+        def contents() -> list[Select]:
+            return [
+                from_table(circuit.names, self.table.name, names, weight=self.weight, partial=self.partial)
+            ]
+
+        return Node(
+            self.relation.schema, delta, contents, is_set=self.relation.semantics is not Semantics.BAG
+        )
+
+    def stage_all(self, connection: sqlite3.Connection) -> int:
+        """Put all rows there are into the delta, as if they had just appeared; return how many."""
+        return connection.execute(
+            f"INSERT INTO {self.delta} SELECT {self.listed}, {self.weight} FROM {self.table.name} "
+            f"WHERE {self.partial}"
+        ).rowcount
+
+    # Tables.
+
+    def ddl(self) -> list[str]:
+        """Return what creates its tables."""
+        return self.table.ddl()
+
+    @abstractmethod
+    def version_ddl(self) -> list[str]:
+        """Return what creates the indexes by which changes and garbage are found, once there are peers."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that are the truth about this relation."""
+        return (self.table.name,)
+
+    @property
+    def travelling(self) -> str:
+        """The table whose rows travel, with their versions and origins."""
+        return self.table.name
+
+    # Writing here.
+
+    @abstractmethod
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Insert rows; return how many appeared. The delta holds what changed."""
+
+    @abstractmethod
+    def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Delete rows, of a keyed relation those with the same key; return how many disappeared."""
+
+    # Rows from elsewhere.
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[PartColumn, ...]:
+        """The columns of its rows on the wire."""
+
+    @abstractmethod
+    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`."""
+
+    @abstractmethod
+    def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
+        """Join rows into the table, leave what changed in the delta; return how many grew."""
+
+    @abstractmethod
+    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """End of joining: the snapshot, whose keys are in `kept`, decides.
+
+        What its vector (in the temporary table) covers and it does not hold was collected there, and goes;
+        what it does not cover is unseen, and if it lives it is lifted above the floor. Returns how many
+        rows were lifted or dropped; the delta holds what changed.
+        """
+
+    # Garbage.
+
+    @abstractmethod
+    def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
+        """Forget what is dead and stable, as the vector in the temporary table and `passed` say.
+
+        Returns how many rows were forgotten, and the floor that this leaves.
+        """
+
+    @abstractmethod
+    def garbage(self, connection: sqlite3.Connection) -> int:
+        """Return how many dead rows are held."""
+
+    # Sites.
+
+    def renumber(self, connection: sqlite3.Connection, number: int) -> None:
+        """What this site wrote so far was written by an earlier incarnation, which has this number."""
+        connection.execute(
+            f"UPDATE {self.travelling} SET site = ?, seq = version WHERE site = 0", (number,)
+        )
+
+    # For the kinds.
+
+    @cached_property
+    def listed(self) -> str:
+        """The row's columns, for a SELECT."""
+        return ", ".join(self.table.columns)
+
+    def same(self, left: str, right: str) -> str:
+        """Return the condition that two aliases have the same row."""
+        return same_row(
+            self.table.schema,
+            [f"{left}.{c}" for c in self.table.columns],
+            [f"{right}.{c}" for c in self.table.columns],
+        )
+
+    @cached_property
+    def there(self) -> str:
+        """Whether the row of a staged row d is there."""
+        same = self.same("r", "d")
+        return f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {same} AND r.{self.partial})"
+
+    @cached_property
+    def once(self) -> str:
+        """Of equal staged rows keep one."""
+        first = f"SELECT min(rowid) FROM {self.delta} GROUP BY {self.listed}"
+        return f"DELETE FROM {self.delta} WHERE rowid NOT IN ({first})"
+
+    @cached_property
+    def summed(self) -> str:
+        """The staged rows, each once."""
+        return f"SELECT {self.listed}, sum(w) AS w FROM {self.delta} GROUP BY {self.listed}"
+
+    @cached_property
+    def net(self) -> str:
+        """Drop staged rows that cancel, and copies."""
+        group = f"SELECT min(rowid) FROM {self.delta} GROUP BY {self.listed} HAVING sum(w) <> 0"
+        return f"DELETE FROM {self.delta} WHERE rowid NOT IN ({group})"
+
+
+def covers(alias: str, *, own: str = "version", site: str = "site", seq: str = "seq") -> str:
+    """Return the condition that the vector covers the origin of an alias's row.
+
+    `own` is the column that has the commit where the site's number is 0 and no commit was stored.
+    """
+    commit = f"iif({alias}.{site} = 0, {alias}.{own}, {alias}.{seq})" if own else f"{alias}.{seq}"
+    found = f"(SELECT v.seq FROM temp.{VECTOR} AS v WHERE v.site = {alias}.{site})"
+    return f"ifnull({commit} <= {found}, 0)"
+
+
+def read_by_version(
+    connection: sqlite3.Connection,
+    select: str,
+    key: Sequence[str],
+    since: int,
+    after: Position | None,
+    limit: int,
+) -> Chunk:
+    """Read rows in the order of (version, key): `select` ends with the version and the key, and has a WHERE.
+
+    Two reads rather than one over both columns: each of them is a range of the index.
+    """
+    order = ", ".join(("version", *key))
+    found: list[Row] = []
+    start = since
+    if after is not None:
+        start = max(since, after.version)
+        if after.key and after.version >= since:
+            marks = ", ".join("?" * len(key))
+            found = connection.execute(
+                f"{select} AND version = ? AND ({', '.join(key)}) > ({marks}) ORDER BY {order} LIMIT ?",
+                (after.version, *after.key, limit),
+            ).fetchall()
+    if len(found) < limit:
+        found += connection.execute(
+            f"{select} AND version > ? ORDER BY {order} LIMIT ?", (start, limit - len(found))
+        ).fetchall()
+    width = len(key) + 1
+    reached = Position(found[-1][-width], found[-1][-width + 1 :]) if len(found) >= limit else None
+    return Chunk([row[:-width] for row in found], reached)

@@ -1,0 +1,19 @@
+"""A commit that is under way, as the tables of relations see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Commit:
+    """The number of the commit, its stamp, and the floors; `grown` when some row grew in it."""
+
+    version: int
+    stamp: int = 0
+    site: int = 1
+    """The number of the site itself."""
+    floors: Mapping[str, int] = field(default_factory=dict)
+    """Relation → the greatest causal length ever collected: an unknown tuple starts above it."""
+    grown: bool = False

@@ -1,0 +1,273 @@
+"""Keyed relations: a key's row is the one of the greatest stamp whose time has come; last writer wins.
+
+A version that another supersedes is dropped at once: nothing that is still to come can bring it back, for
+what supersedes it is forgotten only when no member can write below it any more. A version from the future
+waits in a table of its own. Equal stamps of different sites are told apart by the sites' incarnations, which
+sort alike everywhere; two rows under one stamp of one site cannot be, and become ⊤ (`alive` = 2).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from everview.engines.sqlite.names import SITES
+from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, Row, value
+from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.staging import stage
+from everview.language.types import Field
+
+TOP = 2
+
+
+class KeyedRelation(StoredRelation):
+    """Key → (stamp, row or ⊥), joined by the greater stamp."""
+
+    @property
+    def partial(self) -> str:
+        return "alive = 1"
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
+    @property
+    def future(self) -> str:
+        """The table of versions whose time has not come."""
+        return f"{self.table.name}_future"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.table.name, self.future)
+
+    def ddl(self) -> list[str]:
+        extras = [*self.table.columns, "alive", "stamp INTEGER", "version INTEGER", "site INTEGER", "seq INTEGER"]
+        key = ", ".join(("stamp", *self.table.key(), "site"))
+        return [
+            *self.table.ddl(),
+            f"CREATE TABLE {self.future} ({', '.join(extras)}, PRIMARY KEY ({key})) WITHOUT ROWID",
+        ]
+
+    # Writing here.
+
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        stage(connection, self.delta, rows, 1)
+        return self._write(connection, commit, alive=True)
+
+    def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        stage(connection, self.delta, rows, -1)
+        return self._write(connection, commit, alive=False)
+
+    def _write(self, connection: sqlite3.Connection, commit: Commit, *, alive: bool) -> int:
+        """Replace the rows of the staged keys; of several rows for one key the last counts.
+
+        A key that has no row is not deleted: there is nothing that others would have to hear of.
+        """
+        keys = self.table.key()
+        last = f"SELECT max(rowid) FROM {self.delta} GROUP BY {', '.join(keys)}"
+        connection.execute(f"DELETE FROM {self.delta} WHERE rowid NOT IN ({last})")
+        on = " AND ".join(f"r.{key} = d.{key}" for key in keys)
+        if not alive:
+            held = f"SELECT 1 FROM {self.table.name} AS r WHERE {on} AND r.alive = 1"
+            connection.execute(f"DELETE FROM {self.delta} AS d WHERE NOT EXISTS ({held})")
+        mine = ", ".join(f"r.{column}" for column in self.table.columns)
+        connection.execute(
+            f"INSERT INTO {self.scratch} SELECT {mine}, -1 "
+            f"FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {on} AND r.alive = 1"
+        )
+        staged = f"SELECT {self.listed}, {int(alive)}, ?, ?, 0, 0 FROM {self.delta}"
+        grown = connection.execute(
+            self.table.upsert(staged, self._overwrite), (commit.stamp, commit.version)
+        ).rowcount
+        commit.grown |= grown > 0
+        if not alive:
+            connection.execute(f"DELETE FROM {self.delta}")
+        connection.execute(f"INSERT INTO {self.delta} SELECT * FROM {self.scratch}")
+        connection.execute(f"DELETE FROM {self.scratch}")
+        connection.execute(self.net)
+        counted = f"SELECT count(*) FROM {self.delta} WHERE w {'>' if alive else '<'} 0"
+        return int(connection.execute(counted).fetchone()[0])
+
+    @cached_property
+    def _overwrite(self) -> list[str]:
+        names = (*self.table.columns, "alive", "stamp", "version", "site", "seq")
+        return [f"{name} = excluded.{name}" for name in names]
+
+    # Rows from elsewhere.
+
+    @cached_property
+    def columns(self) -> tuple[PartColumn, ...]:
+        def sent(field: Field) -> PartColumn:  # a deleted row has only its key
+            return value(
+                field if field.name in self.relation.key else Field(field.name, field.type, nullable=True)
+            )
+
+        return (*map(sent, self.relation.schema), COUNT, COUNT, SITE, COUNT)
+
+    def version_ddl(self) -> list[str]:
+        by = ", ".join(("version", *self.table.key()))
+        return [
+            f"CREATE INDEX IF NOT EXISTS {self.table.name}_version ON {self.table.name} ({by})",
+            f"CREATE INDEX IF NOT EXISTS {self.table.name}_dead ON {self.table.name} (stamp) WHERE alive = 0",
+        ]
+
+    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+        names = [*self.table.columns, "alive", "stamp", "site", "iif(site = 0, version, seq)"]
+        sent, key = ", ".join(names), self.table.key()
+        select = f"SELECT {', '.join([sent, 'version', *key])} FROM {self.table.name} WHERE 1"
+        chunk = read_by_version(connection, select, key, since, after, limit)
+        if chunk.reached is None:
+            start = since if after is None else max(since, after.version)
+            waiting = f"SELECT {sent} FROM {self.future} WHERE version > ? ORDER BY stamp, {', '.join(key)}"
+            chunk.rows.extend(connection.execute(waiting, (start,)))
+        return chunk
+
+    @cached_property
+    def _on(self) -> str:
+        return " AND ".join(f"r.{key} = a.{key}" for key in self.table.key())
+
+    @cached_property
+    def _ignore(self) -> str:
+        held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self._on})"
+        return f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
+
+    @cached_property
+    def _two_values(self) -> str:
+        both = ["alive", *self.table.columns]
+        mine, theirs = (", ".join(f"{alias}.{name}" for name in both) for alias in ("r", "a"))
+        twin = (
+            f"{self._on} AND r.stamp = a.stamp AND {_incarnation('r')} = {_incarnation('a')} "
+            f"AND ({mine}) IS NOT ({theirs})"
+        )
+        return (
+            f"UPDATE {self.arrived} AS a SET alive = {TOP} WHERE alive <> {TOP} "
+            f"AND EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {twin})"
+        )
+
+    @cached_property
+    def _lose(self) -> str:
+        """Drop what arrived and is not above what is held; sites matter only where stamps are equal."""
+        tops = f"(a.alive = {TOP}) > (r.alive = {TOP})"
+        later = f"({_incarnation('a')}, {tops}) > ({_incarnation('r')}, 0)"
+        above = f"(a.stamp > r.stamp OR (a.stamp = r.stamp AND {later}))"
+        return (
+            f"DELETE FROM {self.arrived} AS a WHERE EXISTS "
+            f"(SELECT 1 FROM {self.table.name} AS r WHERE {self._on} AND NOT {above})"
+        )
+
+    def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
+        come, waiting = self._sorted_out(connection, arrival)
+        grown = self._wait(connection, waiting, arrival.version) if waiting else 0
+        stage(connection, self.arrived, come)
+        if arrival.covered and not arrival.returning:
+            connection.execute(self._ignore)
+        if arrival.returning:
+            keys = ", ".join(self.table.key())
+            connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT {keys} FROM {self.arrived}")
+        return grown + self._join(connection, arrival.version)
+
+    def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
+        """Set aside what is from the future."""
+        names = (*self.table.columns, "alive", "stamp", "site", "seq", "version")
+        marks = ", ".join("?" * len(names))
+        into = f"INSERT OR IGNORE INTO {self.future} ({', '.join(names)}) VALUES ({marks})"
+        return connection.executemany(into, [(*row, version) for row in rows]).rowcount
+
+    def _join(self, connection: sqlite3.Connection, version: int) -> int:
+        connection.execute(self._two_values)
+        connection.execute(self._lose)
+        mine = ", ".join(f"r.{column}" for column in self.table.columns)
+        connection.execute(
+            f"INSERT INTO {self.delta} SELECT {mine}, -1 "
+            f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r ON {self._on} AND r.alive = 1"
+        )
+        connection.execute(
+            f"INSERT INTO {self.delta} SELECT {self.listed}, 1 FROM {self.arrived} WHERE alive = 1"
+        )
+        connection.execute(self.net)
+        staged = f"SELECT {', '.join([self.listed, 'alive', 'stamp', '?', 'site', 'seq'])} FROM {self.arrived}"
+        grown = connection.execute(self.table.upsert(staged, self._overwrite), (version,)).rowcount
+        connection.execute(f"DELETE FROM {self.arrived}")
+        return grown
+
+    def come(self, connection: sqlite3.Connection, version: int, limit: int) -> int:
+        """Value the versions whose time has come; return how many grew. The delta holds what changed."""
+        due = f"FROM {self.future} WHERE stamp <= ?"
+        names = (*self.table.columns, "alive", "stamp", "site", "seq")
+        rows = connection.execute(f"SELECT {', '.join(names)} {due}", (limit,)).fetchall()
+        if not rows:
+            return 0
+        connection.execute(f"DELETE {due}", (limit,))
+        come, _ = self._sorted_out(connection, Arrival(rows, version, limit=limit))
+        stage(connection, self.arrived, come)
+        return self._join(connection, version)
+
+    def next_time(self, connection: sqlite3.Connection) -> int | None:
+        """Return the least stamp that lies in the future, if there is one."""
+        found: int | None = connection.execute(f"SELECT min(stamp) FROM {self.future}").fetchone()[0]
+        return found
+
+    def _sorted_out(
+        self, connection: sqlite3.Connection, arrival: Arrival
+    ) -> tuple[Sequence[Row], Sequence[Row]]:
+        """Return the last version of each key whose time has come, and the versions from the future.
+
+        Mostly every key comes once, in the past, and nothing needs to be done.
+        """
+        rows, width = arrival.rows, len(self.table.columns)
+        at = [self.relation.columns.index(name) for name in self.relation.key]
+        waiting = [row for row in rows if row[width + 1] > arrival.limit]
+        come = [row for row in rows if row[width + 1] <= arrival.limit] if waiting else rows
+        if len({tuple(row[place] for place in at) for row in come}) == len(come):
+            return come, waiting
+        names = dict(connection.execute(f"SELECT number, incarnation FROM {SITES}"))
+        last: dict[Row, Row] = {}
+        for row in come:
+            key = tuple(row[place] for place in at)
+            last[key] = _later(last.get(key, row), row, width, names)
+        return list(last.values()), waiting
+
+    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """An unseen row below the floor is written again, under a new stamp."""
+        name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
+        missing = f"({', '.join(self.table.key())}) NOT IN (SELECT * FROM {self.kept})"
+        gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
+        connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
+        dropped = connection.execute(f"DELETE {gone}").rowcount
+        lifted = connection.execute(
+            f"UPDATE {name} SET stamp = ?, version = ?, site = 0, seq = 0 "
+            f"WHERE {missing} AND alive = 1 AND stamp <= ?",
+            (commit.stamp, commit.version, floor),
+        ).rowcount
+        return dropped + lifted
+
+    # Garbage.
+
+    def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
+        """A delete is forgotten when it is stable and every member's clock has passed its stamp."""
+        dead = f"FROM {self.table.name} AS r WHERE alive = 0 AND stamp <= ? AND {covers('r')}"
+        (floor,) = connection.execute(f"SELECT ifnull(max(stamp), 0) {dead}", (passed,)).fetchone()
+        return (connection.execute(f"DELETE {dead}", (passed,)).rowcount if floor else 0), floor
+
+    def garbage(self, connection: sqlite3.Connection) -> int:
+        dead = f"SELECT count(*) FROM {self.table.name} WHERE alive = 0"
+        return int(connection.execute(dead).fetchone()[0])
+
+    def renumber(self, connection: sqlite3.Connection, number: int) -> None:
+        super().renumber(connection, number)
+        connection.execute(f"UPDATE {self.future} SET site = ?, seq = version WHERE site = 0", (number,))
+
+
+def _incarnation(alias: str) -> str:
+    return f"(SELECT s.incarnation FROM {SITES} AS s WHERE s.number = {alias}.site)"
+
+
+def _later(held: Row, row: Row, width: int, names: dict[int, str]) -> Row:
+    """The later of two versions of a key; ⊤ where they are different and equally late."""
+    ours, theirs = ((r[width + 1], names.get(r[width + 2], "")) for r in (held, row))
+    if ours != theirs:
+        return max((ours, held), (theirs, row), key=lambda pair: pair[0])[1]
+    return held if held[: width + 1] == row[: width + 1] else (*held[:width], TOP, *held[width + 1 :])

@@ -1,0 +1,173 @@
+"""Set relations: a tuple has a causal length, and is there while it is odd (Streams §4)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, Row, value
+from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.staging import stage
+
+
+class SetRelation(StoredRelation):
+    """Row → causal length, joined by max."""
+
+    @property
+    def partial(self) -> str:
+        return "cl & 1"
+
+    # Writing here.
+
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        stage(connection, self.delta, rows, 1)
+        return self._write(connection, len(rows), commit, odd=True)
+
+    def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        stage(connection, self.delta, rows, -1)
+        return self._write(connection, len(rows), commit, odd=False)
+
+    @cached_property
+    def _to_odd(self) -> str:
+        return self.table.upsert(
+            f"SELECT {self.listed}, ?, ?, 0, 0 FROM {self.delta}",
+            ["cl = cl + 1", "version = excluded.version", "site = 0", "seq = 0"],
+            unless="cl & 1",
+        )
+
+    @cached_property
+    def _to_even(self) -> str:
+        key = ", ".join(self.table.key())
+        return (
+            f"UPDATE {self.table.name} SET cl = cl + 1, version = ?, site = 0, seq = 0 "
+            f"WHERE ({key}) IN (SELECT {key} FROM {self.delta}) AND cl & 1"
+        )
+
+    def _write(self, connection: sqlite3.Connection, staged: int, commit: Commit, *, odd: bool) -> int:
+        """Mostly every staged row changes, and then they are the change; otherwise sort them out first.
+
+        Of a single row the number of changed rows says all, so nothing needs to be taken back. A tuple that
+        is not known starts above the floor: it may have been here and collected.
+        """
+        grow: tuple[Any, ...] = (self._to_even, (commit.version,))
+        if odd:
+            grow = (self._to_odd, (commit.floors.get(self.relation.name, 0) + 1, commit.version))
+        if staged == 1:
+            if connection.execute(*grow).rowcount == 1:
+                commit.grown = True
+                return 1
+            connection.execute(f"DELETE FROM {self.delta}")
+            return 0
+        connection.execute("SAVEPOINT attempt")
+        if connection.execute(*grow).rowcount == staged:
+            connection.execute("RELEASE attempt")
+            commit.grown = True
+            return staged
+        connection.execute("ROLLBACK TO attempt")
+        connection.execute("RELEASE attempt")
+        unless = "" if odd else "NOT "
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE {unless}{self.there}")
+        connection.execute(self.once)
+        count = connection.execute(*grow).rowcount
+        commit.grown |= count > 0
+        return count
+
+    # Rows from elsewhere.
+
+    @cached_property
+    def columns(self) -> tuple[PartColumn, ...]:
+        return (*map(value, self.relation.schema), COUNT, SITE, COUNT)
+
+    @cached_property
+    def _place(self) -> tuple[str, ...]:
+        """What orders the rows of one version."""
+        rowid = not self.table.schema or any(field.nullable for field in self.table.schema)
+        return ("rowid",) if rowid else self.table.columns
+
+    def version_ddl(self) -> list[str]:
+        by = ", ".join(("version", *(() if self._place == ("rowid",) else self._place)))
+        return [
+            f"CREATE INDEX IF NOT EXISTS {self.table.name}_version ON {self.table.name} ({by})",
+            f"CREATE INDEX IF NOT EXISTS {self.table.name}_dead ON {self.table.name} (cl) WHERE NOT cl & 1",
+        ]
+
+    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+        sent = [*self.table.columns, "cl", "site", "iif(site = 0, version, seq)"]
+        select = f"SELECT {', '.join([*sent, 'version', *self._place])} FROM {self.table.name} WHERE 1"
+        return read_by_version(connection, select, self._place, since, after, limit)
+
+    @cached_property
+    def _ignore(self) -> str:
+        held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self.same('r', 'a')})"
+        return f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
+
+    @cached_property
+    def _change(self) -> str:
+        staged = ", ".join(f"a.{column}" for column in self.table.columns)
+        return (
+            f"INSERT INTO {self.delta} SELECT {', '.join(filter(None, [staged, 'iif(a.cl & 1, 1, -1)']))} "
+            f"FROM {self.arrived} AS a LEFT JOIN {self.table.name} AS r ON {self.same('r', 'a')} "
+            f"WHERE a.cl > ifnull(r.cl, 0) AND (a.cl & 1) <> (ifnull(r.cl, 0) & 1)"
+        )
+
+    @cached_property
+    def _join(self) -> str:
+        names = ("cl", "version", "site", "seq")
+        return self.table.upsert(
+            f"SELECT {', '.join([*self.table.columns, 'cl', '?', 'site', 'seq'])} FROM {self.arrived}",
+            [f"{name} = excluded.{name}" for name in names],
+            unless="excluded.cl <= cl",
+        )
+
+    def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
+        stage(connection, self.arrived, _each_once(arrival.rows))
+        if arrival.covered and not arrival.returning:
+            connection.execute(self._ignore)
+        if arrival.returning:
+            connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT {self._key()} FROM {self.arrived}")
+        connection.execute(self._change)
+        grown = connection.execute(self._join, (arrival.version,)).rowcount
+        connection.execute(f"DELETE FROM {self.arrived}")
+        return grown
+
+    def _key(self) -> str:
+        return ", ".join(self.table.key()) or "1"
+
+    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        listed, name, floor = self.listed, self.table.name, commit.floors.get(self.relation.name, 0)
+        missing = f"({self._key()}) NOT IN (SELECT * FROM {self.kept})"
+        gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
+        connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
+        dropped = connection.execute(f"DELETE {gone}").rowcount
+        lifted = connection.execute(
+            f"UPDATE {name} SET cl = ?, version = ?, site = 0, seq = 0 WHERE {missing} AND cl & 1 AND cl <= ?",
+            (floor + 1, commit.version, floor),
+        ).rowcount
+        return dropped + lifted
+
+    # Garbage.
+
+    def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
+        dead = f"FROM {self.table.name} AS r WHERE NOT cl & 1 AND {covers('r')}"
+        (floor,) = connection.execute(f"SELECT ifnull(max(cl), 0) {dead}").fetchone()
+        return (connection.execute(f"DELETE {dead}").rowcount if floor else 0), floor
+
+    def garbage(self, connection: sqlite3.Connection) -> int:
+        return int(
+            connection.execute(f"SELECT count(*) FROM {self.table.name} WHERE NOT cl & 1").fetchone()[0]
+        )
+
+
+def _each_once(rows: Sequence[Row]) -> Sequence[Row]:
+    """Of several lengths for one tuple the greatest; an honest sender has but one."""
+    if len({row[:-3] for row in rows}) == len(rows):
+        return rows
+    greatest: dict[Row, Row] = {}
+    for row in rows:
+        held = greatest.get(row[:-3])
+        if held is None or row[-3] > held[-3]:
+            greatest[row[:-3]] = row
+    return list(greatest.values())
