@@ -6,10 +6,10 @@ import pytest
 from tests.planner.compare import typed
 
 from everview.engines.reference import evaluate
-from everview.language.expressions import TRUE, conjunction
-from everview.language.plan import Filter, Join, JoinKind, Project, UnionAll
+from everview.language.plan import Filter
 from everview.language.program import Program
 from everview.planner.branches import MOST_BRANCHES, branches_of
+from everview.planner.cut import plan_of
 from everview.planner.exchange import Exchange, Way
 from everview.testing.fuzz import generate_case
 from everview.testing.fuzz.model import Model
@@ -32,21 +32,8 @@ def kept(query, *, hosts=()):
     return found.views["v"], found
 
 
-def branch_plan(branch):
-    """A branch as a plan once more."""
-    plan = branch.atoms[0]
-    for atom in branch.atoms[1:]:
-        plan = Join(JoinKind.INNER, plan, atom, TRUE)
-    return Project(
-        Filter(plan, conjunction(branch.conditions)),
-        branch.expressions,
-        tuple(f"c{i}" for i in range(len(branch.expressions))),
-    )
-
-
 def core_rows(core, tables):
-    plan = UnionAll(tuple(branch_plan(branch) for branch in core.branches))
-    return evaluate(plan, tables).rows
+    return evaluate(plan_of(core), tables).rows
 
 
 def test_all_inputs_here_is_a_local_circuit():

@@ -27,7 +27,7 @@ from everview.language.plan import Filter, Join, JoinKind, Plan, Project, Scan, 
 from everview.language.relations import Relation, Semantics
 from everview.planner.conditions import all_columns, conjuncts, has_subquery
 
-__all__ = ["MOST_ATOMS", "MOST_BRANCHES", "Branch", "branches_of", "constant_plan", "passing"]
+__all__ = ["MOST_ATOMS", "MOST_BRANCHES", "Branch", "branch_plan", "branches_of", "passing"]
 
 MOST_BRANCHES = 64
 """Joins of unions multiply; beyond this the plan is cut further down."""
@@ -143,12 +143,14 @@ def _joined(left: Branch, right: Branch) -> Branch:
     )
 
 
-def constant_plan(branch: Branch, names: Sequence[str]) -> Plan:
-    """Return the plan of a branch without atoms."""
-    row: Plan = Values((), ((),))
+def branch_plan(branch: Branch, names: Sequence[str]) -> Plan:
+    """Return a branch as a plan once more."""
+    rows: Plan = Values((), ((),))
+    for position, atom in enumerate(branch.atoms):
+        rows = Join(JoinKind.INNER, rows, atom, TRUE) if position else atom
     if branch.conditions:
-        row = Filter(row, conjunction(branch.conditions))
-    return Project(row, branch.expressions, tuple(names))
+        rows = Filter(rows, conjunction(branch.conditions))
+    return Project(rows, branch.expressions, tuple(names))
 
 
 def passing(branches: Sequence[Branch], relation: Relation) -> Expression:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from everview.language.expressions import Column, Expression
 from everview.language.plan import Plan, Scan, Schema, UnionAll, Values, walk_plan
 from everview.language.relations import Relation, Semantics
-from everview.planner.branches import Branch, branches_of, constant_plan, passing
+from everview.planner.branches import Branch, branch_plan, branches_of, passing
 from everview.planner.walking import over
 
-__all__ = ["Core", "Cut", "cut"]
+__all__ = ["Core", "Cut", "cut", "plan_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def cut(view: str, plan: Plan, relations: Mapping[str, Relation], held: frozense
         if not constants:
             return scan
         names = [field.name for field in core.schema]
-        return UnionAll((scan, *(constant_plan(branch, names) for branch in constants)))
+        return UnionAll((scan, *(branch_plan(branch, names) for branch in constants)))
 
     return Cut(replaced(plan), tuple(kept.values()))
 
@@ -104,6 +104,12 @@ def _cores(
 
     visit(plan)
     return found
+
+
+def plan_of(core: Core) -> Plan:
+    """Return a core as a plan over relations."""
+    names = tuple(field.name for field in core.schema)
+    return UnionAll(tuple(branch_plan(branch, names) for branch in core.branches))
 
 
 def _is_whole(branch: Branch) -> bool:

@@ -17,8 +17,8 @@ from everview.language.correlation import scans_of
 from everview.language.plan import Plan, Project, Scan
 from everview.language.program import Program
 from everview.planner.conditions import all_columns
-from everview.planner.cut import Core, Cut, cut
-from everview.planner.facts import Facts, catalog_of
+from everview.planner.cut import Core, Cut, cut, plan_of
+from everview.planner.facts import Catalog, Facts, Keys, catalog_of
 from everview.planner.rewrite import rewrite
 from everview.planner.walking import over
 
@@ -71,6 +71,10 @@ class Exchange:
     def cores(self) -> dict[str, Core]:
         """The cores that are received, by name."""
         return {core.name: core for kept in self.views.values() for core in kept.cores}
+
+    def core_keys(self, catalog: Catalog) -> dict[str, Keys]:
+        """Return the keys of the received cores' rows, given those of relations."""
+        return {kept: Facts(catalog).keys(plan_of(core)) for kept, core in self.cores.items()}
 
     def offered(self) -> Iterator[Core]:
         """Yield every core of the program that can be derived from the relations held here."""

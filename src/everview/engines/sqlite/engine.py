@@ -12,15 +12,23 @@ from everview.engines.sqlite.circuits.compiler import Compiler
 from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
-from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.engines.sqlite.derivations.received import Received
+from everview.engines.sqlite.hosting import (
+    derived_streams,
+    held_relations,
+    received_cores,
+    wanted_streams,
+)
+from everview.engines.sqlite.parts import Arrival
+from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.scalars.public import public_sql
-from everview.language.plan import Plan
+from everview.engines.sqlite.streams import Stream
+from everview.language.plan import Plan, Scan
 from everview.language.program import Program
+from everview.planner.exchange import Exchange
 from everview.planner.facts import Facts, catalog_of
-from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
 
 OnChange = Callable[[sqlite3.Connection, Changed], None]
@@ -31,53 +39,95 @@ class Engine:
     """A compiled program: the tables it needs, how writes go in, and how contents are read."""
 
     program: Program
+    hosts: frozenset[str] | None = None
+    """The relations and views that are shown here; None stands for all."""
     circuit: Circuit = field(default_factory=Circuit)
+    exchange: Exchange = field(init=False)
+    """How each of the hosted views is kept."""
     relations: dict[str, StoredRelation] = field(default_factory=dict)
+    """The relations that are here, also those that are not shown."""
+    received: dict[str, Received] = field(default_factory=dict)
+    """The cores of views that come from elsewhere."""
+    streams: dict[str, Stream] = field(default_factory=dict)
+    """What the site reads from others."""
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     """The views, rewritten one by one."""
     shared: dict[str, Plan] = field(default_factory=dict)
     """The views as they are kept: what several compute is a part of its own, kept once."""
+    _offers: dict[str, Stream] | None = None
 
     def __post_init__(self) -> None:
         self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
-        for number, (name, relation) in enumerate(self.program.relations.items()):
-            self.relations[name] = stored_relation(self.circuit, relation, number)
-            self.nodes[name] = self.relations[name].node(self.circuit)
+        if self.hosts is None:
+            self.hosts = frozenset(self.program.names())
+        self.exchange = Exchange(self.program, self.hosts)
+        self.relations.update(held_relations(self.circuit, self.exchange))
+        self.received.update(received_cores(self.circuit, self.exchange))
+        self.streams.update(wanted_streams(self.exchange, self.relations, self.received))
+        self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = catalog_of(self.program)
-        facts = Facts(known)
-        self.plans.update((n, rewrite(v.plan, facts=facts)) for n, v in self.program.views.items())
+        known.update(self.exchange.core_keys(known))
+        self.plans.update((name, kept.plan) for name, kept in self.exchange.views.items())
         self.shared.update(share(self.plans).plans)
         for name, plan in self.shared.items():
             known.setdefault(name, Facts(known).keys(plan))
         compiler = Compiler(self.circuit, self.nodes, Facts(known))
         for name, plan in self.shared.items():
-            self.nodes[name] = compiler.kept(plan)
+            plain = isinstance(plan, Scan) and plan.name in self.received
+            self.nodes[name] = compiler.node(plan) if plain else compiler.kept(plan)
+
+    @property
+    def sources(self) -> dict[str, StoredRelation | Received]:
+        """The relations and cores whose tables are not computed from others."""
+        return {**self.relations, **self.received}
+
+    @property
+    def offers(self) -> dict[str, Stream]:
+        """What the site can serve: what it reads itself, and the cores of views that it can derive."""
+        if self._offers is None:
+            derived = derived_streams(self.circuit, self.exchange, self.relations)
+            self._offers = derived | self.streams
+        return self._offers
+
+    def hosted(self) -> list[str]:
+        """Return the relations and views that are shown here, relations first."""
+        return [name for name in self.program.names() if name in self.exchange.hosts]
 
     def relation_ddl(self) -> list[str]:
-        """Return what creates the tables of the relations."""
-        return [statement for relation in self.relations.values() for statement in relation.ddl()]
+        """Return what creates the tables of the relations, and of what is received of views."""
+        return [statement for source in self.sources.values() for statement in source.ddl()]
+
+    @property
+    def truth(self) -> set[str]:
+        """The tables that are not computed from others."""
+        return {table for source in self.sources.values() for table in source.tables}
 
     def view_ddl(self) -> list[str]:
         """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
         return [
             *self.circuit.ddl,
             *self.circuit.index_ddl(),
-            *(self._public(name) for name in self.program.names()),
+            *(self._public(name) for name in self.hosted()),
         ]
 
     def _public(self, name: str) -> str:
         """A plain SQL view under the name that the program gives, with values as people write them."""
         schema = self.program.schema(name)
-        (select,) = self.contents(name)
+        selects = self.contents(name)
         shown = [
-            f"{public_sql(f.type, sql)} AS {quoted(f.name)}"
-            for f, sql in zip(schema, select.columns, strict=True)
+            [
+                f"{public_sql(f.type, sql)} AS {quoted(f.name)}"
+                for f, sql in zip(schema, select.columns, strict=True)
+            ]
+            for select in selects
         ]
-        if select.weight == "1":
-            return f"CREATE VIEW {quoted(name)} AS {select.sql(columns=shown)}"
+        if all(select.weight == "1" for select in selects):
+            rows = [select.sql(columns=cells) for select, cells in zip(selects, shown, strict=True)]
+            return f"CREATE VIEW {quoted(name)} AS {' UNION ALL '.join(rows)}"
+        (select,) = selects
         copies = internal("copies")  # a name that no column of a program has by accident
-        inner = select.sql(columns=[*shown, f"{select.weight} AS {copies}"])
+        inner = select.sql(columns=[*shown[0], f"{select.weight} AS {copies}"])
         names = ", ".join(quoted(f.name) for f in schema)
         return (
             f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, {copies}) AS ({inner} UNION ALL "
@@ -115,7 +165,7 @@ class Engine:
             if first.fills:
                 filled.add(first.fills)
         # All at once: what a step reads of other relations is what they have now, less what is staged.
-        filled |= {r.delta for r in self.relations.values() if r.stage_all(connection)}
+        filled |= {source.delta for source in self.sources.values() if source.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
 
     def insert(

@@ -47,7 +47,9 @@ class AddWinsRelation(EntriesRelation):
         stage(connection, self.delta, rows, -1)
         connection.execute(f"DELETE FROM {self.delta} AS d WHERE NOT {self.there}")
         connection.execute(self.once)
-        chosen = f"SELECT r.id FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {self.same('r', 'd')}"
+        chosen = (
+            f"SELECT r.id FROM {self.delta} AS d CROSS JOIN {self.table.name} AS r ON {self.same('r', 'd')}"
+        )
         connection.execute(
             f"UPDATE {self.entries} SET cl = 2, version = ?, site = 0, seq = 0 "
             f"WHERE row IN ({chosen}) AND cl = 1",

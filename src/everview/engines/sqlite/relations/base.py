@@ -124,9 +124,25 @@ class StoredRelation(ABC):
     def columns(self) -> tuple[PartColumn, ...]:
         """The columns of its rows on the wire."""
 
+    @property
     @abstractmethod
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
-        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`."""
+    def place(self) -> tuple[str, ...]:
+        """The columns that order the rows of one version, in the table whose rows travel."""
+
+    @abstractmethod
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        *,
+        where: str = "1",
+    ) -> Chunk:
+        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`.
+
+        `where` is a further condition on the row's columns.
+        """
 
     @abstractmethod
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
@@ -158,9 +174,7 @@ class StoredRelation(ABC):
 
     def renumber(self, connection: sqlite3.Connection, number: int) -> None:
         """What this site wrote so far was written by an earlier incarnation, which has this number."""
-        connection.execute(
-            f"UPDATE {self.travelling} SET site = ?, seq = version WHERE site = 0", (number,)
-        )
+        connection.execute(f"UPDATE {self.travelling} SET site = ?, seq = version WHERE site = 0", (number,))
 
     # For the kinds.
 
