@@ -19,7 +19,10 @@ FOREVER = 2**62
 
 @dataclass
 class Peer:
-    """One engine on a database in memory; `number` is its incarnation, and the same everywhere."""
+    """One engine on a database in memory; `number` is its incarnation, and the same everywhere.
+
+    Changes are made and summed up only of what is followed.
+    """
 
     engine: Engine
     number: int
@@ -35,11 +38,10 @@ class Peer:
         self.connection.execute(f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation, name)")
         for number in range(20):
             self.connection.execute(f"INSERT INTO {SITES} VALUES (?, ?, '')", (number, f"{number:03}"))
-        self.connection.execute(f"UPDATE {SITES} SET incarnation = ? WHERE number = 0", (f"{self.number:03}",))
+        self.connection.execute(
+            f"UPDATE {SITES} SET incarnation = ? WHERE number = 0", (f"{self.number:03}",)
+        )
         self.engine.create(self.connection)
-        for name in self.engine.hosted():
-            self.shown[name] = Counter()
-            self.follow(name)
 
     def index(self):
         """Make the indexes of a site that has peers."""
@@ -62,12 +64,20 @@ class Peer:
 
     # Writing here.
 
-    def write(self, action, relation, rows, *, stamp=0):
+    def write(self, action, relation, rows, *, stamp=0, floors=None):
         self.version += 1
         stored = store_rows([f.type for f in self.engine.program.schema(relation)], rows)
-        commit = Commit(self.version, stamp=stamp or self.version, site=self.number)
+        commit = Commit(self.version, stamp=stamp or self.version, site=self.number, floors=floors or {})
         verb = getattr(self.engine, action)
         return verb(self.connection, relation, stored, commit, self._changed)
+
+    def latest(self):
+        """The greatest stamp that is known here."""
+        tables = [r.table.name for r in self.engine.relations.values() if hasattr(r, "future")]
+        return max(
+            (self.connection.execute(f"SELECT ifnull(max(stamp), 0) FROM {t}").fetchone()[0] for t in tables),
+            default=0,
+        )
 
     # Cuts.
 
