@@ -9,7 +9,7 @@ import sys
 
 import benchmarks
 
-_NOT_A_BENCHMARK = {"__main__", "counting", "harness", "plot", "streams", "triggers"}
+_NOT_A_BENCHMARK = {"__main__", "counting", "harness", "plot", "streams", "triggers", "wire_ratio"}
 
 
 def names() -> list[str]:

@@ -7,6 +7,7 @@
     ├── DataError            a value or row that does not fit: relation, column, value, expected
     ├── LimitError           something outgrew a declared limit
     ├── SyncError            a peer, what failed, whether to try again
+    │   └── WireError        bytes that are no message, or hold what no store holds: where
     ├── StoreError           a file, what is wrong with it, what to do
     ├── NonDeterminismError  two values where one was promised
     └── MissingDependencyError  an optional part is not installed, and which extra brings it
@@ -28,6 +29,7 @@ __all__ = [
     "ProgramError",
     "StoreError",
     "SyncError",
+    "WireError",
 ]
 
 
@@ -87,6 +89,18 @@ class SyncError(EverviewError):
         self.peer = peer
         self.retry = retry
         super().__init__(message)
+
+
+class WireError(SyncError):
+    """Bytes from a peer are no message, or a message holds what no store can hold.
+
+    `where` names the layer that refused: frame, header, section, column or value. Trying again can help
+    only when the bytes were damaged on their way.
+    """
+
+    def __init__(self, message: str, *, where: str, peer: str | None = None, retry: bool = False) -> None:
+        self.where = where
+        super().__init__(message, peer=peer, retry=retry)
 
 
 class StoreError(EverviewError):

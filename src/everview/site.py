@@ -21,6 +21,8 @@ from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
+from everview.replication.exchange import Exchange, SyncReport
+from everview.replication.replica import Replica
 
 __all__ = ["Change", "Provenance", "Site", "Watch"]
 
@@ -38,6 +40,7 @@ class Site:
         self._store = store
         self._reading = Reading(store)
         self._writing = Writing(store)
+        self._replica = Replica(store, self._writing)
         self._bind: Callable[[str], Statement] = functools.lru_cache(KNOWN_STATEMENTS)(store.program.bind)
 
     @classmethod
@@ -170,6 +173,18 @@ class Site:
     def status(self) -> dict[str, Any]:
         """Return what there is to know about the store: its name, size, commits, and failed expressions."""
         return self._reading.status(inside=self._inside)
+
+    # Other sites
+
+    def sync(self, peer: Site) -> SyncReport:
+        """Push and pull; afterwards both agree on what both host."""
+        if self._inside:
+            raise StoreError("a transaction is open in this thread; sync after it")
+        exchange = Exchange(self._replica, peer.name)
+        message: bytes | None = exchange.open()
+        while message is not None:
+            message = exchange.receive(peer._replica.answer(message))
+        return exchange.report
 
     # Life
 

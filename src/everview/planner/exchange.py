@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from everview.language.correlation import scans_of
 from everview.language.plan import Plan, Project, Scan
@@ -76,12 +77,14 @@ class Exchange:
         """Return the keys of the received cores' rows, given those of relations."""
         return {kept: Facts(catalog).keys(plan_of(core)) for kept, core in self.cores.items()}
 
+    @cached_property
+    def all_cores(self) -> dict[str, Core]:
+        """Every core of the program: the same at all sites."""
+        return {core.name: core for name in self.program.views for core in self._cut(name).cores}
+
     def offered(self) -> Iterator[Core]:
-        """Yield every core of the program that can be derived from the relations held here."""
-        for name in self.program.views:
-            for core in self._cut(name).cores:
-                if self.held.issuperset(core.inputs):
-                    yield core
+        """Yield every core that can be derived from the relations held here."""
+        return (core for core in self.all_cores.values() if self.held.issuperset(core.inputs))
 
     def _is_away(self, name: str) -> bool:
         return not self.hosts.issuperset(scans_of(self._near(name)))

@@ -7,25 +7,31 @@ round trip serves both directions, and a site that can only dial out still gives
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 PROTOCOL = 1
 """The version of the protocol; a site that speaks another one is refused."""
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A number of something, or of a commit: what a store's INTEGER holds, and not negative."""
 
-class Cursor(msgspec.Struct, frozen=True, array_like=True):
+Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""Whatever a store's INTEGER holds."""
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How far a reader has read a sender's stream: up to this commit, and the commit's random tag."""
 
-    head: int
-    tag: int
+    head: Count
+    tag: Number
 
 
 START = Cursor(0, 0)
 
 
-class Request(msgspec.Struct, frozen=True, array_like=True):
+class Request(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Ask for streams from these cursors, or for the next page of a cut that has begun.
 
     `sender` is the incarnation that is asked, empty at the first contact. `after` is what the last page's
@@ -34,11 +40,13 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
     sender: str
     streams: dict[str, Cursor]
-    cut: int
+    joined: list[str]
+    """Those of the streams in which the reader is a member already."""
+    cut: Number
     after: bytes
 
 
-class Section(msgspec.Struct, frozen=True, array_like=True):
+class Section(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Rows of one part of a stream, column by column, as they are stored.
 
     A base relation is a stream of one part; the stream of a view has one for the liveness of each input and
@@ -46,64 +54,72 @@ class Section(msgspec.Struct, frozen=True, array_like=True):
     """
 
     stream: str
-    part: int
-    count: int
+    part: Count
+    count: Count
     columns: list[list[Any]]
 
 
-class Page(msgspec.Struct, frozen=True, array_like=True):
+class Page(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Part of a cut: rows of versions above `froms`; `done` when it reaches `head`, its own snapshot's head.
 
     `tags` has the tags of commits at which batches ended, among them those of the cursors it answers to and
     of `head`.
     """
 
-    cut: int
+    cut: Number
     after: bytes
     reached: bytes
     done: bool
-    head: int
-    froms: dict[str, int]
-    tags: dict[int, int]
+    head: Count
+    froms: dict[str, Count]
+    tags: dict[Count, Number]
     sections: list[Section]
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True):
+class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A site that holds a stream while `length` is odd; `sponsor` is the site whose snapshot it joined from.
 
-    Both sites are positions in the message's `sites`; a sponsor of −1 is none.
+    Both sites are positions in the message's `sites`; a sponsor of −1 is none. `group` is the incarnation that
+    founded the group in which it holds the stream.
     """
 
-    site: int
+    site: Count
     stream: str
-    length: int
-    sponsor: int
+    group: str
+    length: Count
+    sponsor: Number
 
 
-class Known(msgspec.Struct, frozen=True, array_like=True):
+class Known(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a member is known to have: of `whole`, every growth up to these commits, and its clock's reading.
 
     A whole is a relation, or `view>relation`: the relation's liveness as that view receives it. The
     vector lists pairs of a position in `sites` and a commit, one after the other.
     """
 
-    site: int
+    site: Count
     whole: str
-    vector: list[int]
-    reading: int
+    vector: list[Count]
+    reading: Number
 
 
-class Gossip(msgspec.Struct, frozen=True, array_like=True):
+class Gossip(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Everything about members that travels with every request and with the last page of every cut."""
 
     members: list[Member]
     known: list[Known]
-    floors: dict[str, int]
-    cursors: dict[int, Cursor]
+    floors: dict[str, Count]
+    cursors: dict[Count, Cursor]
     """The sender's furthest cursor on each site."""
+    groups: dict[str, str]
+    """Stream → the group whose member the sender is: the incarnation that founded it."""
+    collected: dict[str, Count]
+    """Stream → the sender's commit at its last collection."""
+    provisional: dict[str, Cursor]
+    """Streams that the sender has from a snapshot that did not list it, with its cursor on the sponsor."""
 
 
-class Refusal(msgspec.Struct, frozen=True, array_like=True):
+class Refusal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Why nothing is answered: a word for programs, a sentence for people, and whether to try again."""
 
     code: str
@@ -111,7 +127,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     retry: bool
 
 
-class Message(msgspec.Struct, frozen=True, array_like=True):
+class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One message. `sites` lists incarnations, and `names` their labels; the first is the sender's own."""
 
     protocol: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.circuits.circuit import Changed, Circuit, united
@@ -12,6 +13,7 @@ from everview.engines.sqlite.circuits.compiler import Compiler
 from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
+from everview.engines.sqlite.derivations.keyed_ids import KeyedIds
 from everview.engines.sqlite.derivations.received import Received
 from everview.engines.sqlite.hosting import (
     derived_streams,
@@ -19,10 +21,11 @@ from everview.engines.sqlite.hosting import (
     received_cores,
     wanted_streams,
 )
-from everview.engines.sqlite.parts import Arrival
+from everview.engines.sqlite.parts import Arrival, Held
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.engines.sqlite.streams import Stream
 from everview.language.plan import Plan, Scan
@@ -34,7 +37,7 @@ from everview.planner.rules.share import share
 OnChange = Callable[[sqlite3.Connection, Changed], None]
 
 
-@dataclass(slots=True)
+@dataclass
 class Engine:
     """A compiled program: the tables it needs, how writes go in, and how contents are read."""
 
@@ -48,14 +51,11 @@ class Engine:
     """The relations that are here, also those that are not shown."""
     received: dict[str, Received] = field(default_factory=dict)
     """The cores of views that come from elsewhere."""
-    streams: dict[str, Stream] = field(default_factory=dict)
-    """What the site reads from others."""
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     """The views, rewritten one by one."""
     shared: dict[str, Plan] = field(default_factory=dict)
     """The views as they are kept: what several compute is a part of its own, kept once."""
-    _offers: dict[str, Stream] | None = None
 
     def __post_init__(self) -> None:
         self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
@@ -64,7 +64,6 @@ class Engine:
         self.exchange = Exchange(self.program, self.hosts)
         self.relations.update(held_relations(self.circuit, self.exchange))
         self.received.update(received_cores(self.circuit, self.exchange))
-        self.streams.update(wanted_streams(self.exchange, self.relations, self.received))
         self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = catalog_of(self.program)
         known.update(self.exchange.core_keys(known))
@@ -81,14 +80,6 @@ class Engine:
     def sources(self) -> dict[str, StoredRelation | Received]:
         """The relations and cores whose tables are not computed from others."""
         return {**self.relations, **self.received}
-
-    @property
-    def offers(self) -> dict[str, Stream]:
-        """What the site can serve: what it reads itself, and the cores of views that it can derive."""
-        if self._offers is None:
-            derived = derived_streams(self.circuit, self.exchange, self.relations)
-            self._offers = derived | self.streams
-        return self._offers
 
     def hosted(self) -> list[str]:
         """Return the relations and views that are shown here, relations first."""
@@ -199,19 +190,73 @@ class Engine:
         self.propagate(connection, (relation.delta,), on_change, shrinks=True)
         return count
 
+    # Other sites
+
+    @cached_property
+    def streams(self) -> dict[str, Stream]:
+        """What this site reads from others."""
+        return wanted_streams(self.exchange, self.relations, self.received)
+
+    @cached_property
+    def _derived(self) -> dict[str, Stream]:
+        """What this site does not read, but can derive for others."""
+        found = derived_streams(self.circuit, self.exchange, self.relations)
+        return {name: stream for name, stream in found.items() if name not in self.streams}
+
+    @property
+    def offers(self) -> list[str]:
+        """The streams that this site can serve."""
+        return [*self.streams, *self._derived]
+
+    def offered(self, name: str) -> Stream | None:
+        """Return a stream that this site can serve, if it has what it takes."""
+        return self.streams.get(name) or self._derived.get(name)
+
+    def inputs_of(self, stream: str) -> tuple[str, ...]:
+        """Return the base relations that a stream tells of; none if the program has no such stream."""
+        if stream in self.program.relations:
+            return (stream,)
+        core = self.exchange.all_cores.get(stream)
+        return () if core is None else core.inputs
+
     def merge(
         self,
         connection: sqlite3.Connection,
-        name: str,
+        stream: str,
+        part: int,
         arrival: Arrival,
         on_change: OnChange | None = None,
     ) -> int:
         """Join rows that came from another site, and bring all views up to date; return how many grew."""
-        relation = self.relations[name]
-        grown = relation.merge(connection, arrival)
+        grown = self.streams[stream].parts[part].merge(connection, arrival)
         if grown:
-            self.propagate(connection, (relation.delta,), on_change, shrinks=True)
+            self.propagate(connection, (self.sources[stream].delta,), on_change, shrinks=True)
         return grown
+
+    def settle(
+        self, connection: sqlite3.Connection, part: Held, commit: Commit, on_change: OnChange | None = None
+    ) -> int:
+        """End the joining of a stream: the snapshot decides over what was held before."""
+        changed = part.settle(connection, commit)
+        connection.execute(f"DELETE FROM {part.kept}")
+        if changed:
+            self.propagate(connection, (part.delta,), on_change, shrinks=True)
+        return changed
+
+    def timed(self) -> list[KeyedRelation | KeyedIds]:
+        """Return what may hold versions from the future."""
+        parts = (part for stream in self.streams.values() for part in stream.parts)
+        return [part for part in parts if isinstance(part, KeyedRelation | KeyedIds)]
+
+    def index_versions(self, connection: sqlite3.Connection, stream: str | None = None) -> None:
+        """Create the indexes by which changes are found; a site that never meets another does without.
+
+        Those for a stream that is only derived are made when somebody first reads it.
+        """
+        wanted = list(self.streams.values()) if stream is None else [self._derived[stream]]
+        for part in (part for found in wanted for part in found.parts):
+            for statement in part.version_ddl():
+                connection.execute(statement)
 
     def propagate(
         self,

@@ -48,9 +48,9 @@ def wanted_streams(
     exchange: Exchange, relations: dict[str, StoredRelation], received: dict[str, Received]
 ) -> dict[str, Stream]:
     """Return what the site reads from others."""
-    found = {name: Stream(name, (stored,), (name,), name) for name, stored in relations.items()}
+    found = {name: Stream(name, (stored,), (name,)) for name, stored in relations.items()}
     for name, core in exchange.cores.items():
-        found[name] = Stream(name, received[name].parts, core.inputs, core.view)
+        found[name] = Stream(name, received[name].parts, core.inputs)
     return found
 
 
@@ -67,4 +67,4 @@ def _derived(circuit: Circuit, core: Core, relations: dict[str, StoredRelation])
         SentBranch(circuit, branch, core.schema, tuple(relations[atom.name] for atom in branch.atoms))
         for branch in core.branches
     ]
-    return Stream(core.name, (*liveness, *branches), core.inputs, core.view)
+    return Stream(core.name, (*liveness, *branches), core.inputs)

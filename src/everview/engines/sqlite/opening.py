@@ -29,6 +29,7 @@ APPLICATION_ID = 0x45565657
 STATES = 2
 """Counts up when the same tables come to mean something else; then all views are made anew."""
 
+
 def open_store(
     connection: sqlite3.Connection,
     path: str,
@@ -66,9 +67,7 @@ def _transact(connection: sqlite3.Connection, run: Callable[[], None]) -> None:
         raise
 
 
-def _create(
-    connection: sqlite3.Connection, program: Program, name: str, environment: Environment
-) -> None:
+def _create(connection: sqlite3.Connection, program: Program, name: str, environment: Environment) -> None:
     if _tables(connection):  # another process was quicker
         return
     engine = Engine(program)
@@ -147,9 +146,7 @@ def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
     held = {table for relation in engine.relations.values() for table in relation.tables}
     kept = {STORE, SITES, TAGS, PAGES, MEMBERSHIP, *held}
     kept |= {f"{table}_{index}" for table in held for index in ("row", "version", "dead")}
-    entries = connection.execute(
-        "SELECT type, name FROM main.sqlite_master WHERE sql IS NOT NULL"
-    ).fetchall()
+    entries = connection.execute("SELECT type, name FROM main.sqlite_master WHERE sql IS NOT NULL").fetchall()
     for kind in ("view", "index", "table"):
         for type_, name in entries:
             if type_ == kind and name not in kept:

@@ -60,9 +60,7 @@ class Store:
         with self.explained("opened"):
             self.writer = connect(self.file, self._count_failure)
             try:
-                self.engine, self.name = open_store(
-                    self.writer.connection, path, program, name, environment
-                )
+                self.engine, self.name = open_store(self.writer.connection, path, program, name, environment)
                 self.engine.prepare(self.writer.connection)
             except BaseException:
                 self.writer.connection.close()

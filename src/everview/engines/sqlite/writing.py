@@ -31,6 +31,7 @@ class Writing:
         self._changes = Changes(store.engine)
         self._watches = Watches(self._changes.unfollow)
         self._owner: int | None = None
+        self._committed = threading.Condition()
         self.commit = Commit(0)
         """The commit that is under way."""
         relations = store.program.relations.items()
@@ -67,7 +68,18 @@ class Writing:
             finally:
                 self._changes.forget()
                 self._owner = None
+        with self._committed:
+            self._committed.notify_all()
         self._watches.tell(watches, changes)
+
+    def collect(self, connection: sqlite3.Connection, deltas: Changed) -> None:
+        """Note what rows that arrived have changed, for the watches."""
+        self._changes.collect(connection, deltas)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something is committed here, but not longer."""
+        with self._committed:
+            self._committed.wait(seconds)
 
     def run(self, write: Callable[[], int]) -> int:
         """Run one write: within the open transaction, where it fails alone, or in one of its own."""

@@ -45,10 +45,10 @@ class Peer:
 
     def index(self):
         """Make the indexes of a site that has peers."""
-        for stream in self.engine.offers.values():
-            for part in stream.parts:
-                for statement in part.version_ddl():
-                    self.connection.execute(statement)
+        self.engine.index_versions(self.connection)
+        for stream in self.engine.offers:
+            if stream not in self.engine.streams:
+                self.engine.index_versions(self.connection, stream)
 
     def follow(self, name):
         """Sum up what is told of changes from now on."""
@@ -84,7 +84,7 @@ class Peer:
     def cut(self, stream, since, *, limit=3):
         """Read all parts page by page: (stream, head, [(part, rows)]), with sites as they are everywhere."""
         sections = []
-        for number, part in enumerate(self.engine.offers[stream].parts):
+        for number, part in enumerate(self.engine.offered(stream).parts):
             sites = [i for i, column in enumerate(part.columns) if column.word == "site"]
             after = None
             while True:

@@ -97,7 +97,7 @@ class World:
             for sender in self.peers:
                 near = abs(sender.number - reader.number) == 1
                 if sender is not reader and (near or not self.chain):
-                    for stream in reader.engine.streams.keys() & sender.engine.offers.keys():
+                    for stream in reader.engine.streams.keys() & set(sender.engine.offers):
                         yield sender, reader, stream
 
     def send(self):
@@ -146,7 +146,7 @@ class World:
         for peer in self.peers:
             peer.connection.execute(f"INSERT INTO {VECTOR} SELECT number, 1000000 FROM everview_sites")
             for name, stream in peer.engine.streams.items():
-                for part in stream.parts:
+                for part in stream.held:
                     _, floor = part.collect(peer.connection, 2**62)
                     if floor:
                         self.floors[name] = max(self.floors[name], floor)

@@ -17,7 +17,6 @@ from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derivations.liveness import Forget, Liveness, Turn
 from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import read_by_version
-from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.staging import stage
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
@@ -162,21 +161,10 @@ class ReceivedBranch:
         for at, number in zip(self.positions, self.numbers, strict=True):
             at.name_ids(connection, f"SELECT {number} FROM {self.arrived}")
 
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:  # noqa: ARG002 - as all parts
-        """A derivation has no origin: the liveness of its ids decides."""
-        return 0
-
-    def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:  # noqa: ARG002
-        """Derivations go with the ids they name."""
-        return 0, 0
-
     def garbage(self, connection: sqlite3.Connection) -> int:
         """Return how many derivations are held that do not count."""
         dead = f"SELECT count(*) FROM {self.table} WHERE dead > 0"
         return int(connection.execute(dead).fetchone()[0])
-
-    def renumber(self, connection: sqlite3.Connection, number: int) -> None:
-        """Derivations have no origin."""
 
     # What the circuit reads.
 

@@ -32,6 +32,8 @@ class Liveness(ABC):
     lattice: StoredRelation
     turned: str
     """Temporary: number → 1 for an id that has come to live, −1 for one that has died."""
+    delta: str
+    """Temporary: rows of derivations that came to count, or ceased to."""
     on_turn: list[Turn] = field(default_factory=list)
     on_forget: list[Forget] = field(default_factory=list)
 
@@ -97,9 +99,6 @@ class Liveness(ABC):
     def garbage(self, connection: sqlite3.Connection) -> int:
         """Return how many dead rows are held."""
         return self.lattice.garbage(connection)
-
-    def renumber(self, connection: sqlite3.Connection, number: int) -> None:
-        """Nothing here was written by the site itself."""
 
     @property
     def kept(self) -> str:

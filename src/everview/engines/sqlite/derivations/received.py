@@ -72,12 +72,12 @@ class Received:
 def received_core(circuit: Circuit, program: Program, core: Core) -> Received:
     """Declare the tables of a core, under names that depend on what it says alone."""
     name = f"x{hashlib.sha256(core.name.encode()).hexdigest()[:12]}"
-    inputs = {
-        relation: _liveness(circuit, program.relations[relation], f"{name}_l{number}")
-        for number, relation in enumerate(core.inputs)
-    }
     width = len(core.schema)
     delta = circuit.scratch(f"d_{name}", width)
+    inputs = {
+        relation: _liveness(circuit, program.relations[relation], f"{name}_l{number}", delta)
+        for number, relation in enumerate(core.inputs)
+    }
     branches = []
     for number, branch in enumerate(core.branches):
         own = f"{name}_b{number}"
@@ -98,20 +98,20 @@ def received_core(circuit: Circuit, program: Program, core: Core) -> Received:
     return Received(core, tuple(inputs.values()), tuple(branches), delta)
 
 
-def _liveness(circuit: Circuit, relation: Relation, name: str) -> Liveness:
+def _liveness(circuit: Circuit, relation: Relation, name: str, delta: str) -> Liveness:
     turned = circuit.scratch(f"t_{name}", 0, ("n INTEGER PRIMARY KEY", "turn"))
     row = (Field("id", BLOB, nullable=False),)
     match relation.semantics:
         case Semantics.SET:
             made = Relation(relation.name, row, Semantics.SET)
             circuit.scratch(f"a_{name}_grown", 0, ("n", "cl", "site", "seq", "turn"))
-            return SetIds(relation, lattice(circuit, made, name, NumberedSet, numbered=True), turned)
+            return SetIds(relation, lattice(circuit, made, name, NumberedSet, numbered=True), turned, delta)
         case Semantics.KEYED:
             made = Relation(relation.name, (KEY, ROW), Semantics.KEYED, (KEY.name,))
-            return KeyedIds(relation, lattice(circuit, made, name, KeyedRelation, numbered=False), turned)
+            return KeyedIds(relation, lattice(circuit, made, name, KeyedRelation, numbered=False), turned, delta)
         case Semantics.ADD_WINS:
             made = Relation(relation.name, row, Semantics.ADD_WINS)
-            return AddWinsIds(relation, lattice(circuit, made, name, AddWinsRelation, numbered=True), turned)
+            return AddWinsIds(relation, lattice(circuit, made, name, AddWinsRelation, numbered=True), turned, delta)
         case Semantics.BAG:
             raise AssertionError("a bag is cut at the scan")
         case _:

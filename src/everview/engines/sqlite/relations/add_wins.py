@@ -113,6 +113,23 @@ class AddWinsRelation(EntriesRelation):
         self.apply_sums(connection, f"SELECT row, -sum(cl & 1) {gone} GROUP BY row")
         return connection.execute(f"DELETE {gone}").rowcount
 
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        """Insertions under new ids; deletions of what others inserted under a new origin."""
+        again = f"FROM {self.entries} WHERE isite = ? AND iseq > ?"
+        made = connection.execute(
+            f"INSERT INTO {self.entries} (row, isite, iseq, cl, version, site, seq) "
+            f"SELECT row, ?, ?, 1, ?, 0, 0 {again} AND cl = 1 GROUP BY row",
+            (commit.site, commit.version, commit.version, old, since),
+        ).rowcount
+        connection.execute(f"DELETE {again}", (old, since))
+        live = f"(SELECT count(*) FROM {self.entries} AS e WHERE e.row = id AND e.cl = 1)"
+        connection.execute(f"UPDATE {self.table.name} SET w = {live} WHERE w > 0")
+        ended = connection.execute(
+            f"UPDATE {self.entries} SET version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
+            (commit.version, old, since),
+        ).rowcount
+        return made + ended
+
     # Garbage.
 
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:

@@ -103,6 +103,16 @@ class BagRelation(EntriesRelation):
     def renumber(self, connection: sqlite3.Connection, number: int) -> None:
         """Entries name their site by its own number, so they stay as they are."""
 
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        again = f"FROM {self.entries} WHERE isite = ? AND iseq > ?"
+        count = connection.execute(
+            f"INSERT INTO {self.entries} (row, isite, iseq, w, version) "
+            f"SELECT row, ?, ?, sum(w), ? {again} GROUP BY row",
+            (commit.site, commit.version, commit.version, old, since),
+        ).rowcount
+        connection.execute(f"DELETE {again}", (old, since))
+        return count
+
     # Garbage.
 
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:

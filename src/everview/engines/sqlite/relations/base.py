@@ -172,6 +172,13 @@ class StoredRelation(ABC):
 
     # Sites.
 
+    @abstractmethod
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        """Write again, as this commit, what incarnation `old` wrote after `since`; return how many rows.
+
+        The store went back in time unnoticed: other rows may go by these dots elsewhere.
+        """
+
     def renumber(self, connection: sqlite3.Connection, number: int) -> None:
         """What this site wrote so far was written by an earlier incarnation, which has this number."""
         connection.execute(f"UPDATE {self.travelling} SET site = ?, seq = version WHERE site = 0", (number,))

@@ -277,6 +277,12 @@ class KeyedRelation(StoredRelation):
         dead = f"SELECT count(*) FROM {self.table.name} WHERE alive = 0"
         return int(connection.execute(dead).fetchone()[0])
 
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        return connection.execute(
+            f"UPDATE {self.table.name} SET stamp = ?, version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
+            (commit.stamp, commit.version, old, since),
+        ).rowcount
+
     def renumber(self, connection: sqlite3.Connection, number: int) -> None:
         super().renumber(connection, number)
         connection.execute(f"UPDATE {self.future} SET site = ?, seq = version WHERE site = 0", (number,))

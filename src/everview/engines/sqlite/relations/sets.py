@@ -150,9 +150,11 @@ class SetRelation(StoredRelation):
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
+        # The dead are lifted as far as the living, or a lifted row would outlive a deletion that saw it.
+        lift = floor + floor % 2
         lifted = connection.execute(
-            f"UPDATE {name} SET cl = ?, version = ?, site = 0, seq = 0 WHERE {missing} AND cl & 1 AND cl <= ?",
-            (floor + 1, commit.version, floor),
+            f"UPDATE {name} SET cl = cl + ?, version = ?, site = 0, seq = 0 WHERE {missing} AND ?",
+            (lift, commit.version, lift),
         ).rowcount
         return dropped + lifted
 
@@ -167,6 +169,14 @@ class SetRelation(StoredRelation):
         return int(
             connection.execute(f"SELECT count(*) FROM {self.table.name} WHERE NOT cl & 1").fetchone()[0]
         )
+
+    # Sites.
+
+    def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
+        return connection.execute(
+            f"UPDATE {self.table.name} SET version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
+            (commit.version, old, since),
+        ).rowcount
 
 
 def _each_once(rows: Sequence[Row]) -> Sequence[Row]:

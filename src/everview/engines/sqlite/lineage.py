@@ -1,0 +1,79 @@
+"""Lineage: whether a store's file is the one that last spoke to others, or a copy, or an old state of it.
+
+The file says which file it is (its inode), which a copy contradicts. Beside it lies `<file>-shown`, with the
+last commit that a peer may have seen: a file that was put back from a backup is behind that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.store import Store
+
+
+class Lineage:
+    """The identity of a store's file."""
+
+    def __init__(self, file: str, *, in_memory: bool) -> None:
+        self._file = None if in_memory else file
+        self._shown = 0
+        self._incarnation = ""
+
+    @property
+    def side_file(self) -> Path:
+        """Where the last commit that was shown is written."""
+        return Path(f"{self._file}-shown")
+
+    def look(self, connection: sqlite3.Connection) -> str | None:
+        """Return "copied" or "rewound" if the file is not the one that last spoke, or is behind it."""
+        if self._file is None:
+            return None
+        incarnation, head, shown, marked = connection.execute(
+            f"SELECT incarnation, version, shown, file FROM {STORE}"
+        ).fetchone()
+        inode = str(os.stat(self._file).st_ino)  # noqa: PTH116 - as the path was given
+        strange: str | None = None
+        if marked and marked != inode:
+            strange = "copied"
+        elif shown:
+            told = self._read()
+            if told is None or told[0] != incarnation:
+                strange = "copied"
+            elif told[1] > head:
+                strange = "rewound"
+        if marked != inode:
+            connection.execute(f"UPDATE {STORE} SET file = ?", (inode,))
+        return strange
+
+    def show(self, store: Store, incarnation: str) -> None:
+        """Remember, before anything is told, up to which commit others may know this store."""
+        if self._file is None:
+            return
+        connection = store.writer.connection
+        head, shown = connection.execute(f"SELECT version, shown FROM {STORE}").fetchone()
+        if head <= self._shown and incarnation == self._incarnation:
+            return
+        self._write(incarnation, head)
+        if shown < head or not shown:
+            with store.writing() as writer:
+                writer.execute(f"UPDATE {STORE} SET shown = ?", (max(head, 1),))
+        self._shown, self._incarnation = head, incarnation
+
+    def _read(self) -> tuple[str, int] | None:
+        try:
+            found = json.loads(self.side_file.read_text())
+            return str(found["incarnation"]), int(found["head"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _write(self, incarnation: str, head: int) -> None:
+        new = Path(f"{self.side_file}.new")
+        with new.open("w") as file:
+            json.dump({"incarnation": incarnation, "head": head}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self.side_file)

@@ -1,0 +1,329 @@
+"""Applying a cut: one commit takes all of it, with cursors and vectors, or nothing of it.
+
+The order of the checks is that of docs/REPLICATION.md; `tests/model/sync.py` is the specification.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from everview.engines.sqlite.engine import Engine, OnChange
+from everview.engines.sqlite.names import TAGS
+from everview.engines.sqlite.parts import Arrival, Part, Row
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.stamps import GREATEST
+from everview.engines.sqlite.streams import Stream
+from everview.errors import WireError
+from everview.language.relations import Semantics
+from everview.replication.gossip import cursor_on, known_in, members_in
+from everview.replication.knowledge import Knowledge
+from everview.replication.membership import covers, join
+from everview.replication.messages import START, Cursor, Gossip, Message, Page, Section
+from everview.replication.rights import Rights
+from everview.replication.state import Told
+from everview.replication.wire import check
+
+LONGEST = 1 << 62
+"""No causal length is above this: one that claims to be is dropped."""
+
+
+class Outcome(Enum):
+    """What became of a cut."""
+
+    APPLIED = "applied"
+    STALE = "stale"
+    """Nothing in it is new."""
+    GAP = "gap"
+    """It starts beyond what was read, or is not the sender's that was read."""
+    UNLISTED = "unlisted"
+    """The reader must be listed by the sender first."""
+    REFUSED = "refused"
+    """The sender is expired, or of another group, or may write nothing here."""
+    REWOUND = "rewound"
+    """The sender knows more of this site than it does itself: its store went back in time."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of a cut, and how many rows grew."""
+
+    outcome: Outcome
+    grown: int = 0
+
+
+@dataclass(slots=True)
+class Cut:
+    """A cut that is being applied, in the transaction of `commit`."""
+
+    knowledge: Knowledge
+    connection: sqlite3.Connection
+    commit: Commit
+    messages: Sequence[Message]
+    rights: Rights
+    on_change: OnChange | None = None
+    told: Mapping[str, Mapping[str, Told]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.told = known_in(self.last)
+
+    @property
+    def last(self) -> Message:
+        """The message that ends the cut, and tells all the rest."""
+        return self.messages[-1]
+
+    @property
+    def sender(self) -> str:
+        """Whose cut it is."""
+        return self.last.sites[0]
+
+    @property
+    def page(self) -> Page:
+        """The last page."""
+        assert self.last.page is not None
+        return self.last.page
+
+    @property
+    def gossip(self) -> Gossip:
+        """What the last page tells of members."""
+        if self.last.gossip is None:
+            raise WireError("the last page of a cut does not tell of members", where="header")
+        return self.last.gossip
+
+    @property
+    def engine(self) -> Engine:
+        """Where it goes."""
+        return self.knowledge.store.engine
+
+    # Whether it may be applied.
+
+    def look(self) -> Outcome | dict[str, bool]:
+        """Return the streams that are to be applied → whether the site is listed; or why none is."""
+        state = self.knowledge.state
+        if self.sender in state.expired or self.sender == self.knowledge.incarnation:
+            return Outcome.REFUSED
+        if self._knows_another_us():
+            return Outcome.REWOUND
+        self._list_provisional()
+        streams: dict[str, bool] = {}
+        news = False
+        for stream, start in self.page.froms.items():
+            if stream not in self.engine.streams or not self.rights.may_write(stream):
+                continue
+            if not self._may_take(stream):
+                continue
+            cursor = state.cursors.get(self.sender, {}).get(stream, START)
+            known = cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
+            if start > cursor.head or not known:
+                return Outcome.GAP
+            listed = self._lists_us(stream)
+            if stream not in state.joined and start > 0 and not self._goes_on(stream, cursor):
+                return Outcome.UNLISTED
+            news |= self.page.head >= cursor.head
+            streams[stream] = listed
+        if not streams:
+            return Outcome.REFUSED
+        return streams if news else Outcome.STALE
+
+    def _knows_another_us(self) -> bool:
+        """Whether the sender has a cursor on this incarnation, or commits of it, that are not known here."""
+        incarnation = self.knowledge.incarnation
+        cursor = cursor_on(self.last, incarnation)
+        if cursor.head:
+            found = self.connection.execute(
+                f"SELECT tag FROM {TAGS} WHERE version = ?", (cursor.head,)
+            ).fetchone()
+            if found is None or found[0] != cursor.tag:
+                return True
+        head = self.commit.version - 1
+        return any(told.vector.get(incarnation, 0) > head for told in self.told.get(self.sender, {}).values())
+
+    def _list_provisional(self) -> None:
+        """A site that took our snapshot without being listed becomes a member by telling us so."""
+        for stream, cursor in self.gossip.provisional.items():
+            group = self.knowledge.state.joined.get(stream)
+            if group is not None and self._is_ours(cursor):
+                self.knowledge.membership.list_member(self.sender, stream, group, self.knowledge.incarnation)
+
+    def _is_ours(self, cursor: Cursor) -> bool:
+        found = self.connection.execute(
+            f"SELECT 1 FROM {TAGS} WHERE version = ? AND tag = ?", (cursor.head, cursor.tag)
+        )
+        return found.fetchone() is not None
+
+    def _may_take(self, stream: str) -> bool:
+        """Whether the sender speaks for our group; who waits to be listed is heard only by its sponsor.
+
+        And by that only if nothing was collected since the snapshot: else it may know of rows that are gone.
+        """
+        state = self.knowledge.state
+        ours = state.joined.get(stream)
+        cursor = self.gossip.provisional.get(stream)
+        if cursor is not None:
+            return (
+                ours is not None and self._is_ours(cursor) and state.collected.get(stream, 0) <= cursor.head
+            )
+        theirs = self.gossip.groups.get(stream)
+        return theirs is not None and ours in (None, theirs)
+
+    def _lists_us(self, stream: str) -> bool:
+        group, own = self.gossip.groups.get(stream), self.knowledge.incarnation
+        return any(
+            inc == own and s == stream and g == group and length % 2
+            for inc, s, g, length, _ in members_in(self.last)
+        )
+
+    def _goes_on(self, stream: str, cursor: Cursor) -> bool:
+        """Whether it goes on where a snapshot ended that did not list us, with nothing collected since."""
+        waits = self.knowledge.state.provisional.get(stream) == self.sender
+        return waits and cursor.head > 0 and self.gossip.collected.get(stream, 0) <= cursor.head
+
+    # Applying it.
+
+    def apply(self, streams: Mapping[str, bool]) -> int:
+        """Join all rows of these streams, then floors, vectors and cursors; return how many rows grew."""
+        state = self.knowledge.state
+        joining = {name for name in streams if name not in state.joined and self.page.froms[name] == 0}
+        returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
+        for message in self.messages:
+            state.names.update(zip(message.sites, message.names, strict=True))
+            self.knowledge.intern(self.connection, message.sites)
+        grown = sum(
+            self._merge(message, section, joining, returning)
+            for message in self.messages
+            if message.page is not None
+            for section in message.page.sections
+            if self._is_wanted(section, streams)
+        )
+        self._raise_floors()
+        for name in returning:
+            grown += self._settle(name)
+        self.commit.grown |= grown > 0
+        self._note(streams)
+        return grown
+
+    def _is_wanted(self, section: Section, streams: Mapping[str, bool]) -> bool:
+        if section.stream in streams:
+            return True
+        if section.stream in self.engine.streams and not self.rights.may_write(section.stream):
+            self.knowledge.state.dropped += section.count
+        return False
+
+    def _holds_any(self, stream: Stream) -> bool:
+        return any(part.read(self.connection, 0, None, 1).rows for part in stream.parts)
+
+    def _merge(self, message: Message, section: Section, joining: set[str], returning: set[str]) -> int:
+        stream = self.engine.streams[section.stream]
+        if section.part >= len(stream.parts):
+            raise WireError(f"{stream.name} has no part {section.part}", where="section")
+        part = stream.parts[section.part]
+        check(section, part.columns, len(message.sites))
+        rows = self._rows(message, section, part)
+        covered = False
+        if stream.name not in joining and section.part < len(stream.wholes):
+            whole = stream.wholes[section.part]
+            told = self.knowledge.membership.own(whole).vector
+            vector = self.knowledge.vector(told)
+            covered = any(seq <= vector.get(site, 0) for site, seq in {row[-2:] for row in rows})
+            if covered:
+                self.knowledge.lay_out(self.connection, told)
+        arrival = Arrival(
+            rows,
+            self.commit.version,
+            covered,
+            returning=stream.name in returning,
+            limit=self.knowledge.store.clock.limit(),
+        )
+        return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
+
+    def _rows(self, message: Message, section: Section, part: Part) -> list[Row]:
+        """The rows of a section, sites by their numbers here; what no site could have written left out."""
+        columns: list[Sequence[Any]] = list(section.columns)
+        for index, column in enumerate(part.columns):
+            if column.word == "site":
+                numbers = [self.knowledge.numbers[inc] for inc in message.sites]
+                columns[index] = [numbers[place] for place in columns[index]]
+        rows: list[Row] = list(zip(*columns, strict=True))
+        relation = self.engine.program.relations.get(section.stream)
+        if relation is None:
+            return rows
+        width = len(relation.schema)
+        kept = rows
+        if relation.semantics in (Semantics.SET, Semantics.ADD_WINS):
+            greatest = LONGEST if relation.semantics is Semantics.SET else 2
+            if columns[width] and (max(columns[width]) > greatest or min(columns[width]) < 1):
+                kept = [row for row in rows if 1 <= row[width] <= greatest]
+        elif relation.semantics is Semantics.KEYED:
+            if columns[width] and (max(columns[width]) > 2 or max(columns[width + 1]) > GREATEST):
+                kept = [row for row in rows if row[width] <= 2 and row[width + 1] <= GREATEST]
+        if relation.owner is not None:
+            kept = self._owned(kept, relation.columns.index(relation.owner), width)
+        self.knowledge.state.dropped += len(rows) - len(kept)
+        return kept
+
+    def _owned(self, rows: list[Row], owner: int, width: int) -> list[Row]:
+        """Rows that the site named in them wrote; a deleted key names none."""
+        names = self.knowledge.state.names
+        by_number = {number: names.get(inc, "") for inc, number in self.knowledge.numbers.items()}
+        return [row for row in rows if row[owner] is None or by_number[row[-2]] == row[owner]]
+
+    def _raise_floors(self) -> None:
+        state, store = self.knowledge.state, self.knowledge.store
+        for name, floor in self.gossip.floors.items():
+            relation = self.engine.program.relations.get(name)
+            if relation is None or floor <= state.floors.get(name, 0):
+                continue
+            if relation.semantics is Semantics.KEYED:
+                if floor > GREATEST:
+                    continue
+                store.clock.observe(floor)
+                self.commit.stamp = store.clock.stamp()
+            elif floor > LONGEST:
+                continue
+            state.floors[name] = floor
+        self.commit.floors = store.floors = state.floors
+
+    def _settle(self, name: str) -> int:
+        """The snapshot by which the site joins decides over what it held before."""
+        stream = self.engine.streams[name]
+        changed = 0
+        for part, whole in zip(stream.held, stream.wholes, strict=True):
+            self.knowledge.lay_out(self.connection, self._theirs(name, whole).vector)
+            changed += self.engine.settle(self.connection, part, self.commit, self.on_change)
+        return changed
+
+    def _theirs(self, stream: str, whole: str) -> Told:
+        """What the sender has of a whole: it may hold the relation where we receive a view over it."""
+        told = self.told.get(self.sender, {})
+        return told.get(whole) or told.get(whole.rpartition(">")[2]) or Told({})
+
+    def _note(self, streams: Mapping[str, bool]) -> None:
+        """Vectors, membership and cursors: the last part of the commit."""
+        state, membership = self.knowledge.state, self.knowledge.membership
+        end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
+        for name, listed in streams.items():
+            for whole in self.engine.streams[name].wholes:
+                join(membership.own(whole).vector, self._theirs(name, whole).vector)
+            cursors = state.cursors.setdefault(self.sender, {})
+            if end.head >= cursors.get(name, START).head:
+                cursors[name] = end
+            if name in state.joined:
+                continue
+            if listed:
+                group = self.gossip.groups[name]
+                state.joined[name] = group
+                state.provisional.pop(name, None)
+                membership.list_member(self.knowledge.incarnation, name, group, self.sender)
+            else:
+                state.provisional[name] = self.sender
+        membership.advance(
+            self.commit.version if self.commit.grown else self.commit.version - 1,
+            self.knowledge.store.clock.last,
+        )
+        membership.believe(self.told)
+
+
+__all__ = ["Applied", "Cut", "Outcome", "covers"]

@@ -1,0 +1,92 @@
+"""An exchange: the dialling side of one sync, without input or output.
+
+Both directions go in one conversation. Each message asks for the next page and answers what the other side
+asked; it ends when a whole cut was taken from the peer and one was given to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from everview.errors import SyncError
+from everview.replication.applying import Outcome
+from everview.replication.messages import Message, Page
+from everview.replication.replica import Replica
+from everview.replication.report import Progress, SyncReport
+from everview.replication.wire import decode, encode
+
+__all__ = ["Exchange", "Progress", "SyncReport"]
+
+_STALLS = 8
+"""How many messages may pass without anything moving before it is given up."""
+
+
+class Exchange:
+    """One sync with a peer: `open`, then `receive` each answer and send what it returns, until None."""
+
+    def __init__(
+        self, replica: Replica, peer: str, *, on_progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        self.report = SyncReport()
+        self._replica, self._peer, self._on_progress = replica, peer, on_progress
+        self._taken = self._given = False
+        self._stalls = 0
+
+    def open(self) -> bytes:
+        """Return the first message."""
+        self._replica.tick()
+        return self._send(self._replica.ask(self._peer))
+
+    def receive(self, data: bytes) -> bytes | None:
+        """Take an answer; return the next message to send, None when both directions are done."""
+        message = decode(data)
+        self.report.received_bytes += len(data)
+        try:
+            applied = self._replica.hear(message, self._peer)
+        except SyncError as error:
+            if error.peer is None:
+                error.peer = self._peer
+            raise
+        moved = _rows(message.page)
+        self.report.received_rows += moved
+        self._stalls = 0 if moved or applied else self._stalls + 1
+        if applied is not None:
+            self._taken = self._taken or applied.outcome in (Outcome.APPLIED, Outcome.STALE)
+            self._stalls += applied.outcome not in (Outcome.APPLIED, Outcome.STALE)
+            if applied.outcome is Outcome.REFUSED and self._given:
+                self._taken = True  # there is nothing for us there
+        give = None
+        if message.request is not None and not self._given:
+            give = self._replica.serve(message)
+        self._progress()
+        if give is None and self._taken and (self._given or message.request is None):
+            self._replica.collect_if_due()
+            return None
+        if self._stalls > _STALLS:
+            raise SyncError(
+                f"nothing moved in the last {_STALLS} messages with {self._peer}; try again",
+                peer=self._peer,
+                retry=True,
+            )
+        if self._taken:
+            reply = self._replica.tell(give)
+        else:
+            reply = self._replica.ask(self._peer, give=give, incarnation=message.sites[0])
+        if give is not None and give.done:
+            self._given = True
+        return self._send(reply)
+
+    def _send(self, message: Message) -> bytes:
+        data = encode(message)
+        self.report.sent_bytes += len(data)
+        self.report.sent_rows += _rows(message.page)
+        return data
+
+    def _progress(self) -> None:
+        if self._on_progress is not None:
+            doing = "sending" if self._taken else "receiving"
+            self._on_progress(Progress(doing, self.report.sent_rows, self.report.received_rows))
+
+
+def _rows(page: Page | None) -> int:
+    return 0 if page is None else sum(section.count for section in page.sections)

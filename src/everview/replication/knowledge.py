@@ -1,0 +1,112 @@
+"""A site's knowledge in its store: the state, the numbers of sites, the tags of commits."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from everview.engines.sqlite.names import MEMBERSHIP, SITES, STORE, TAGS
+from everview.engines.sqlite.relations.base import VECTOR
+from everview.engines.sqlite.store import Store
+from everview.replication.membership import Membership
+from everview.replication.state import State, dump, load
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What is in memory of it; `refresh` before use, `save` in the transaction that changes it."""
+
+    store: Store
+    incarnation: str = ""
+    name: str = ""
+    state: State = field(default_factory=State)
+    membership: Membership = field(init=False)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Incarnation → its number here; of the site itself not 0 but the other one."""
+    _revision: int = -1
+    _saved: bytes = b""
+
+    def __post_init__(self) -> None:
+        self._bind()
+
+    def _bind(self) -> None:
+        engine = self.store.engine
+        wanted = {name: stream.inputs for name, stream in engine.streams.items()}
+        self.membership = Membership(self.state, self.incarnation, wanted, engine.inputs_of)
+
+    def refresh(self, connection: sqlite3.Connection) -> None:
+        """Read the state anew if another process, or a rollback, has left it behind."""
+        found = connection.execute(f"SELECT state, revision FROM {MEMBERSHIP}").fetchone()
+        revision = -1 if found is None else found[1]
+        if revision == self._revision and self.incarnation:
+            return
+        self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
+        self.state = State() if found is None else load(found[0])
+        self._revision, self._saved = revision, b"" if found is None else found[0]
+        listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
+        self.numbers = dict(connection.execute(listed).fetchall())
+        self.store.number = self.numbers[self.incarnation]
+        self.store.floors = self.state.floors
+        self.state.names[self.incarnation] = self.store.name or self.name
+        self._bind()
+
+    def forget(self) -> None:
+        """What is in memory may not be what is in the store."""
+        self._revision = -2
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to save."""
+        return dump(self.state) != self._saved
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write the state, if it changed."""
+        data = dump(self.state)
+        if data != self._saved:
+            revision = max(self._revision, 0) + 1
+            connection.execute(f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (1, ?, ?)", (data, revision))
+            self._revision, self._saved = revision, data
+
+    # Sites.
+
+    def intern(self, connection: sqlite3.Connection, incarnations: Iterable[str]) -> None:
+        """Give every site a number."""
+        for incarnation in incarnations:
+            if incarnation not in self.numbers:
+                name = self.state.names.get(incarnation, "")
+                number = connection.execute(
+                    f"INSERT INTO {SITES} SELECT max(number) + 1, ?, ? FROM {SITES} RETURNING number",
+                    (incarnation, name),
+                ).fetchone()[0]
+                self.numbers[incarnation] = number
+
+    def incarnations(self) -> dict[int, str]:
+        """Number → incarnation."""
+        return {0: self.incarnation} | {number: inc for inc, number in self.numbers.items()}
+
+    def vector(self, told: Mapping[str, int]) -> dict[int, int]:
+        """A vector by numbers; the site itself stands under both of its own."""
+        found = {self.numbers[inc]: commit for inc, commit in told.items() if inc in self.numbers}
+        if self.incarnation in told:
+            found[0] = told[self.incarnation]
+        return found
+
+    def lay_out(self, connection: sqlite3.Connection, told: Mapping[str, int]) -> None:
+        """Put a vector where statements compare origins with it."""
+        connection.execute(f"DELETE FROM temp.{VECTOR}")
+        connection.executemany(f"INSERT INTO temp.{VECTOR} VALUES (?, ?)", self.vector(told).items())
+
+    # Commits.
+
+    def head(self, connection: sqlite3.Connection) -> int:
+        """The number of the last commit."""
+        return int(connection.execute(f"SELECT version FROM {STORE}").fetchone()[0])
+
+    def tags(self, connection: sqlite3.Connection, versions: Iterable[int] | None = None) -> dict[int, int]:
+        """The tags of commits at which batches ended: all, or those of these versions."""
+        if versions is None:
+            return dict(connection.execute(f"SELECT version, tag FROM {TAGS}"))
+        wanted = sorted(set(versions))
+        marks = ", ".join("?" * len(wanted))
+        return dict(connection.execute(f"SELECT version, tag FROM {TAGS} WHERE version IN ({marks})", wanted))

@@ -1,0 +1,219 @@
+"""Who holds what, and what each is known to have: the ground on which garbage is collected.
+
+The rules are those of docs/REPLICATION.md, and `tests/model/membership.py` is their specification. The list of
+members maps (incarnation, stream, group) to a causal length, odd while the member holds the stream. A group is
+named by the site that founded it; of two groups that meet, the members of the greater join the smaller. It travels in
+every request and batch and joins by max. A site that returns takes a new incarnation, so an even length is
+final. Vectors travel in the same batches: whoever knows that a member has a death also knows everyone whom
+that member had sponsored before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from everview.engines.sqlite.stamps import microseconds
+from everview.engines.sqlite.streams import wholes_of
+from everview.replication.state import Holding, State, Told
+
+Listed = tuple[str, str, str, int, str]
+"""Incarnation, stream, group, causal length, sponsor."""
+
+Inputs = Callable[[str], tuple[str, ...]]
+"""Stream → the base relations it tells of; nothing for a stream that the program does not have."""
+
+
+@dataclass(slots=True)
+class Membership:
+    """The part of a site that decides what is stable; `state` is what it has to go by."""
+
+    state: State
+    incarnation: str
+    wanted: Mapping[str, tuple[str, ...]]
+    """The streams this site holds → their inputs."""
+    inputs: Inputs
+
+    # What this site has.
+
+    def wholes(self) -> Iterator[tuple[str, str]]:
+        """What vectors are about here: (whole, relation)."""
+        for stream, inputs in self.wanted.items():
+            yield from zip(wholes_of(stream, inputs), inputs, strict=True)
+
+    def is_base(self, stream: str) -> bool:
+        """Whether a stream is a relation, held whole."""
+        return self.wanted.get(stream) == (stream,)
+
+    def own(self, whole: str) -> Told:
+        """What this site has of a whole."""
+        mine = self.state.known.setdefault(self.incarnation, {})
+        return mine.setdefault(whole, Told({}))
+
+    def advance(self, head: int, reading: int) -> None:
+        """A commit: only a relation held whole has all that is written here.
+
+        The liveness that a view receives comes back by its cuts.
+        """
+        for whole, relation in self.wholes():
+            told = self.own(whole)
+            told.reading = max(told.reading, reading)
+            if whole == relation:
+                told.vector[self.incarnation] = head
+
+    # Members.
+
+    def list_member(self, incarnation: str, stream: str, group: str, sponsor: str = "") -> bool:
+        """Enter a site into the list of a group; return whether it was not there yet."""
+        held = self.state.members.setdefault(incarnation, {}).setdefault(stream, {})
+        if group in held:
+            return False
+        self.state.steps += 1
+        held[group] = Holding(1, sponsor, self.state.steps)
+        return True
+
+    def lists(self, incarnation: str, stream: str, group: str) -> bool:
+        """Whether a site is listed as holding a stream in a group."""
+        held = self.state.members.get(incarnation, {}).get(stream, {}).get(group)
+        return held is not None and held.length % 2 == 1
+
+    def holders(self, relation: str) -> Iterator[tuple[str, str]]:
+        """(incarnation, whole) of every member of our group that holds a relation, or derivations from it."""
+        for incarnation, streams in self.state.members.items():
+            for stream, groups in streams.items():
+                inputs = self.inputs(stream)
+                if relation not in inputs:
+                    continue
+                whole = relation if inputs == (stream,) else f"{stream}>{relation}"
+                if any(held.length % 2 and self._concerns(group, stream) for group, held in groups.items()):
+                    yield incarnation, whole
+
+    def _concerns(self, group: str, stream: str) -> bool:
+        """Whether a holding counts here: one in another group is that group's concern.
+
+        Where this site does not hold the stream itself it cannot tell, and counts all.
+        """
+        ours = self.state.joined.get(stream)
+        return ours is None or ours == group
+
+    def stable(self, relation: str) -> tuple[dict[str, int], int]:
+        """The vector that every member covers that holds the relation, and the stamp that all have passed."""
+        vector: dict[str, int] | None = None
+        passed: int | None = None
+        for incarnation, whole in self.holders(relation):
+            told = self.state.known.get(incarnation, {}).get(whole)
+            if told is None:
+                return {}, 0
+            theirs = told.vector
+            if vector is None:
+                vector = dict(theirs)
+            else:
+                vector = {i: min(n, theirs[i]) for i, n in vector.items() if i in theirs}
+            passed = told.reading if passed is None else min(passed, told.reading)
+        return vector or {}, passed or 0
+
+    def believe(self, told: Mapping[str, Mapping[str, Told]]) -> bool:
+        """Take note of what other members have; return whether a vector grew.
+
+        Another member's vector and reading count only if one's own vector covers that vector. Then what is
+        stable here has everything that its holders had, so that a row from before its death, arriving late,
+        is recognised by its origin. A reading that came without the writes before it would let a delete be
+        collected under them.
+        """
+        mine: dict[str, list[dict[str, int]]] = {}
+        for whole, relation in self.wholes():
+            if whole == relation or (relation,) != self.wanted.get(relation):
+                mine.setdefault(relation, []).append(self.own(whole).vector)
+        grew = False
+        for incarnation, wholes in told.items():
+            if incarnation == self.incarnation or incarnation in self.state.expired:
+                continue
+            for whole, theirs in wholes.items():
+                ours = mine.get(whole.rpartition(">")[2], ())
+                if not ours or not all(covers(own, theirs.vector) for own in ours):
+                    continue
+                held = self.state.known.setdefault(incarnation, {}).get(whole)
+                if held is None:
+                    self.state.known[incarnation][whole] = Told(dict(theirs.vector), theirs.reading)
+                    grew = True
+                    continue
+                grew |= join(held.vector, theirs.vector)
+                held.reading = max(held.reading, theirs.reading)
+        return grew
+
+    def meet(self, members: Iterable[Listed]) -> bool:
+        """Join a list of members; return whether it was news.
+
+        Whoever was first heard of after its sponsor had expired here is expired too: the sponsor's vector was
+        what kept others from collecting under its guest, and once it is expired and the guest unknown they
+        may have.
+        """
+        state = self.state
+        state.steps += 1
+        news = False
+        for incarnation, stream, group, length, sponsor in members:
+            groups = state.members.setdefault(incarnation, {}).setdefault(stream, {})
+            held = groups.get(group)
+            if held is None:
+                held = groups[group] = Holding(0, heard=state.steps)
+            if length > held.length:
+                held.length = length
+                news = True
+                if length % 2 == 0 and incarnation != self.incarnation:
+                    state.expired.setdefault(incarnation, state.steps)
+            if sponsor and not held.sponsor:
+                held.sponsor = sponsor
+                news = True
+        for incarnation in list(state.expired):
+            news |= self.expire(incarnation)  # whatever it says it holds since
+        for incarnation in list(state.members):
+            sponsored = self._holdings(incarnation)
+            if any(state.expired.get(h.sponsor, state.steps) < h.heard for h in sponsored):
+                news |= self.expire(incarnation)
+        if not news:
+            state.steps -= 1
+        return news
+
+    def _holdings(self, incarnation: str) -> list[Holding]:
+        streams = self.state.members.get(incarnation, {})
+        return [held for groups in streams.values() for held in groups.values()]
+
+    def is_expired(self) -> bool:
+        """Whether others have given this incarnation up."""
+        return any(held.length % 2 == 0 for held in self._holdings(self.incarnation))
+
+    def expire(self, incarnation: str) -> bool:
+        """A member is gone, or stays away too long: it is no longer asked, and must join anew."""
+        held = [h for h in self._holdings(incarnation) if h.length % 2]
+        if incarnation == self.incarnation or not held:
+            return False
+        self.state.expired.setdefault(incarnation, self.state.steps)
+        for holding in held:
+            holding.length += 1
+        return True
+
+    def absent(self, since_us: int) -> list[str]:
+        """Members of whom nothing newer than this was heard."""
+        found = []
+        for incarnation in self.state.members:
+            if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
+                continue
+            told = self.state.known.get(incarnation, {})
+            if told and max(microseconds(t.reading) for t in told.values()) < since_us:
+                found.append(incarnation)
+        return found
+
+
+def covers(mine: Mapping[str, int], theirs: Mapping[str, int]) -> bool:
+    """Whether the first vector has all that the second has."""
+    return all(mine.get(origin, 0) >= commit for origin, commit in theirs.items())
+
+
+def join(mine: dict[str, int], theirs: Mapping[str, int]) -> bool:
+    """Raise a vector to another; return whether it grew."""
+    grew = False
+    for origin, commit in theirs.items():
+        if commit > mine.get(origin, 0):
+            mine[origin] = commit
+            grew = True
+    return grew

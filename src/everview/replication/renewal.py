@@ -1,0 +1,78 @@
+"""Renewal: when a site takes a new incarnation, or leaves a group, and must join again.
+
+A store that was copied or went back in time may have told others of commits that it no longer has; under its
+old incarnation it would give the same numbers to other commits. Under a new one it is a stranger that happens
+to hold a lot already.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from everview.engines.sqlite.names import PAGES, SITES, STORE
+from everview.engines.sqlite.writing import Writing
+from everview.replication.knowledge import Knowledge
+from everview.replication.state import Told
+
+
+def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool) -> str:
+    """Take a new incarnation: it holds what it held and is a member of nothing yet; return the old one.
+
+    `retire` gives the old one up: nobody goes by it any more. A copy's original lives on.
+    """
+    state, store, old = knowledge.state, knowledge.store, knowledge.incarnation
+    new = store.environment.incarnation()
+    number = connection.execute(
+        f"INSERT INTO {SITES} SELECT max(number) + 1, ?, ? FROM {SITES} RETURNING number", (new, store.name)
+    ).fetchone()[0]
+    for relation in store.engine.relations.values():
+        relation.renumber(connection, knowledge.numbers[old])
+    connection.execute(f"UPDATE {SITES} SET incarnation = ? WHERE number = 0", (new,))
+    connection.execute(f"UPDATE {STORE} SET incarnation = ?, shown = 0", (new,))
+    connection.execute(f"DELETE FROM {PAGES}")
+    state.known[new] = {
+        whole: Told(dict(told.vector), told.reading) for whole, told in state.known.get(old, {}).items()
+    }
+    state.names[new] = store.name or knowledge.name
+    state.joined, state.provisional, state.cursors, state.peers = {}, {}, {}, {}
+    knowledge.numbers[new] = store.number = number
+    knowledge.incarnation = knowledge.membership.incarnation = new
+    if retire:
+        knowledge.membership.expire(old)
+    knowledge.save(connection)
+    return old
+
+
+def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writing, opened_at: int) -> None:
+    """A peer knows what this store does not: it went back in time, and opening did not notice.
+
+    What was written since it was opened is told again under the new incarnation; what came before, others
+    may have deleted.
+    """
+    old = renew(knowledge, connection, retire=True)
+    commit = writing.commit
+    commit.site = knowledge.store.number
+    number = knowledge.numbers[old]
+    told = [
+        relation.retell(connection, opened_at, number, commit)
+        for relation in knowledge.store.engine.relations.values()
+    ]
+    commit.grown |= any(told)
+    for told_of in knowledge.state.known[knowledge.incarnation].values():
+        if told_of.vector.get(old, 0) > opened_at:
+            told_of.vector[old] = opened_at
+    knowledge.membership.advance(
+        commit.version if commit.grown else commit.version - 1, knowledge.store.clock.last
+    )
+
+
+def leave_group(knowledge: Knowledge, connection: sqlite3.Connection, stream: str) -> None:
+    """A smaller group was met: of two groups founded apart, the greater one's members join the other.
+
+    The site stays listed in the old group, which so collects nothing that it has not seen.
+    """
+    state = knowledge.state
+    del state.joined[stream]
+    for cursors in state.cursors.values():
+        cursors.pop(stream, None)
+    connection.execute(f"DELETE FROM {PAGES}")

@@ -1,0 +1,494 @@
+"""A site's store as replication sees it: messages in, messages out.
+
+Nothing here does input or output but to the store; transports carry the bytes. Whatever is told to another
+site is in the store first, so that a site that dies and comes back stands by what it said.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from everview.engines.sqlite.lineage import Lineage
+from everview.engines.sqlite.names import PAGES, STORE, TAGS
+from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.streams import Stream
+from everview.engines.sqlite.writing import Writing
+from everview.errors import EverviewError, SyncError, WireError
+from everview.replication import renewal, serving
+from everview.replication.applying import Applied, Cut, Outcome
+from everview.replication.collecting import EXPIRY_DAYS, collect
+from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
+from everview.replication.knowledge import Knowledge
+from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.rights import ALL, Rights
+from everview.replication.state import Peer
+from everview.replication.wire import decode, encode
+
+_POLL_SECONDS = 0.25
+"""How often a commit of another process is looked for."""
+
+
+class Replica:
+    """The protocol over one store. All methods may be called from any thread."""
+
+    def __init__(self, store: Store, writing: Writing, *, expiry_days: float = EXPIRY_DAYS) -> None:
+        self._store, self._writing = store, writing
+        self._expiry_days = expiry_days
+        self._knowledge = Knowledge(store)
+        self._lineage = Lineage(store.file, in_memory=store.in_memory)
+        self._indexed = False
+        self._derived: set[str] = set()
+        with store.exclusive(), store.explained("opened"):
+            connection = store.writer.connection
+            self._knowledge.refresh(connection)
+            self.opened_at = self._knowledge.head(connection)
+            strange = self._lineage.look(connection)
+        if strange is not None:
+            with self._committing() as connection:
+                renewal.renew(self._knowledge, connection, retire=strange == "rewound")
+
+    # Who and where.
+
+    @property
+    def incarnation(self) -> str:
+        """What the site is known by to others."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return self._knowledge.incarnation
+
+    @property
+    def head(self) -> int:
+        """The number of the last commit."""
+        with self._store.reading(inside=False) as handle:
+            return self._knowledge.head(handle.connection)
+
+    def wait(self, head: int, timeout: float) -> bool:
+        """Wait for a commit after `head`; return whether there is one."""
+        end = time.monotonic() + timeout
+        while self.head <= head:
+            left = end - time.monotonic()
+            if left <= 0 or self._store.closed:
+                return False
+            self._writing.wait(min(left, _POLL_SECONDS))
+        return True
+
+    # The dialling side.
+
+    def ask(self, address: str, *, give: Page | None = None, incarnation: str | None = None) -> Message:
+        """Return a message that asks the peer at an address for what is new, and may answer it, too."""
+        with self._telling() as connection:
+            if incarnation is None:
+                peer = self._knowledge.state.peers.get(address)
+                incarnation = "" if peer is None else peer.incarnation
+            request = self._request(connection, incarnation, ALL)
+            return self._message(connection, request, give)
+
+    def tell(self, give: Page | None) -> Message:
+        """Return a message that asks for nothing."""
+        with self._telling() as connection:
+            return self._message(connection, None, give)
+
+    def hear(self, message: Message, address: str, rights: Rights = ALL) -> Applied | None:
+        """Take what a message brings; None when its page is one of several, or it has none."""
+        self._check(message)
+        applied = self._take_page(message, rights) if message.page is not None else None
+        with self._telling() as connection:
+            state = self._knowledge.state
+            self._meet(connection, message)
+            if address:
+                now = self._store.environment.now_us()
+                state.peers[address] = Peer(message.sites[0], now)
+        return applied
+
+    # The listening side.
+
+    def answer(self, data: bytes, rights: Rights = ALL) -> bytes:
+        """Take any message, and return the answer: never an exception for what a peer may send."""
+        try:
+            message = decode(data)
+            self._check(message, rights)
+            applied = self.hear(message, "", rights)
+            more = message.page is None or (applied is None and not message.page.done)
+            again = applied is not None and applied.outcome is Outcome.GAP
+            with self._telling() as connection:
+                page = self._serve(connection, message, rights) if message.request is not None else None
+                wanted = None
+                if more or again:
+                    wanted = self._request(connection, message.sites[0], rights)
+                return encode(self._message(connection, wanted, page))
+        except WireError as error:
+            return self._refuse("malformed", str(error), retry=error.retry)
+        except SyncError as error:
+            return self._refuse("refused", str(error), retry=error.retry)
+        except EverviewError as error:
+            return self._refuse("store", str(error), retry=True)
+
+    def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
+        sites, names = [self._knowledge.incarnation], [self._store.name]
+        refusal = Refusal(code, text, retry)
+        return encode(Message(PROTOCOL, self._store.program.hash, sites, names, refusal=refusal))
+
+    def serve(self, message: Message, rights: Rights = ALL) -> Page | None:
+        """Return a page of what a message asks for."""
+        with self._telling() as connection:
+            return self._serve(connection, message, rights)
+
+    # Batches that nobody asked for.
+
+    def batch(self, since: int) -> Iterator[bytes]:
+        """One cut (since, head] of everything that is served, for whoever finds it."""
+        after, done = b"", False
+        while not done:
+            with self._telling() as connection:
+                self._found(connection)
+                streams = [(stream, since) for stream in self._servable(provisional=True)]
+                page = self._page(connection, streams, after, {}, None, 0)
+                data = encode(self._message(connection, None, page))
+            after, done = page.reached, page.done
+            yield data
+
+    def take(self, messages: Iterable[bytes]) -> Applied:
+        """Apply a cut that was found."""
+        cut = [decode(data) for data in messages]
+        if not cut or any(m.page is None for m in cut):
+            raise WireError("a batch is one page or more", where="header")
+        for message, follower in zip(cut, cut[1:], strict=False):
+            if message.sites[0] != follower.sites[0] or message.page.reached != follower.page.after:  # type: ignore[union-attr]
+                raise WireError("the pages of a batch do not follow each other", where="header")
+        if cut[0].page.after or not cut[-1].page.done:  # type: ignore[union-attr]
+            raise WireError("a page of the batch is missing", where="header", retry=True)
+        self._check(cut[-1])
+        return self._apply(cut, ALL)
+
+    def request(self) -> bytes:
+        """Return a message with the cursors on everybody, to be left where others find it."""
+        with self._telling() as connection:
+            return encode(self._message(connection, None, None))
+
+    def cursor_of(self, data: bytes) -> int | None:
+        """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
+        message = decode(data)
+        self._check(message)
+        with self._telling() as connection:
+            self._meet(connection, message)
+            cursor = cursor_on(message, self._knowledge.incarnation)
+            tags = self._knowledge.tags(connection, [cursor.head])
+            return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
+
+    # Upkeep.
+
+    def collect(self) -> int:
+        """Forget what is dead and stable; return how many rows."""
+        with self._committing() as connection:
+            self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
+            return collect(self._knowledge, connection, self._expiry_days)
+
+    def collect_if_due(self) -> int:
+        """Forget what is stable, if there is anything dead to forget."""
+        engine = self._store.engine
+        with self._store.reading(inside=False) as handle:
+            held = any(
+                part.garbage(handle.connection)
+                for stream in engine.streams.values()
+                for part in stream.held
+            )
+        return self.collect() if held else 0
+
+    def expire(self, incarnation: str) -> bool:
+        """Give a member up: it is no longer waited for, and must join anew."""
+        with self._committing():
+            return self._knowledge.membership.expire(incarnation)
+
+    def tick(self) -> int:
+        """Value the versions whose time has come; return how many rows changed."""
+        keyed = self._store.engine.timed()
+        with self._store.reading(inside=False) as handle:
+            due = [r.next_time(handle.connection) for r in keyed]
+        limit = self._store.clock.limit()
+        if not any(stamp is not None and stamp <= limit for stamp in due):
+            return 0
+        grown = 0
+        with self._committing() as connection:
+            commit = self._writing.commit
+            for relation in keyed:
+                count = relation.come(connection, commit.version, limit)
+                self._store.clock.observe(min(limit, max((s or 0 for s in due), default=0)))
+                if count:
+                    self._store.engine.propagate(
+                        connection, (relation.delta,), self._writing.collect, shrinks=True
+                    )
+                grown += count
+            commit.grown |= grown > 0
+        return grown
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What the site knows of others, for `status`."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+        return self._knowledge
+
+    # Inside.
+
+    @contextmanager
+    def _committing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; whatever changed of the state is saved in it."""
+        try:
+            with self._writing.transaction():
+                connection = self._store.writer.connection
+                self._knowledge.refresh(connection)
+                yield connection
+                self._knowledge.save(connection)
+        except BaseException:
+            self._knowledge.forget()
+            raise
+
+    @contextmanager
+    def _telling(self) -> Iterator[sqlite3.Connection]:
+        """What precedes a message: the state that it tells is saved, and that it was told is remembered.
+
+        Mostly nothing changes, and then nothing is written.
+        """
+        if not self._indexed:
+            with self._store.writing() as connection:
+                self._store.engine.index_versions(connection)
+            self._indexed = True
+        with self._store.exclusive():
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            head = self._knowledge.head(connection)
+            self._knowledge.membership.advance(head, self._store.clock.stamp())
+            try:
+                yield connection
+                if self._knowledge.changed:
+                    with self._store.writing() as writer:
+                        self._knowledge.save(writer)
+                self._lineage.show(self._store, self._knowledge.incarnation)
+            except BaseException:
+                self._knowledge.forget()
+                raise
+
+    def _check(self, message: Message, rights: Rights = ALL) -> None:
+        if message.refusal is not None:
+            raise SyncError(message.refusal.text, retry=message.refusal.retry)
+        if message.program != self._store.program.hash:
+            raise SyncError(
+                f"the peer runs another program (hash {message.program[:12]}, not "
+                f"{self._store.program.hash[:12]}); sites converge only under the same one"
+            )
+        if message.sites[0] == self._knowledge.incarnation:
+            raise SyncError("the peer is this same site, or a copy of its file that is open at the same time")
+        if rights.site is not None and message.names[0] != rights.site:
+            raise SyncError(
+                f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}"
+            )
+
+    def _message(self, connection: sqlite3.Connection, request: Request | None, page: Page | None) -> Message:
+        register = self._register
+        gossip = gossip_of(self._knowledge.state, register)
+        names = self._knowledge.state.names
+        labels = [names.get(site, "") for site in register.sites]
+        return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
+
+    @property
+    def _register(self) -> Register:
+        """The register of the message that is being made: pages name sites before gossip does."""
+        found = self.__dict__.pop("_pending", None)
+        return found if isinstance(found, Register) else Register(self._knowledge.incarnation)
+
+    def _meet(self, connection: sqlite3.Connection, message: Message) -> None:
+        """Hear of members and groups; a site that was given up, or meets a smaller group, joins anew."""
+        knowledge = self._knowledge
+        knowledge.membership.meet(members_in(message))
+        knowledge.state.names.update(zip(message.sites, message.names, strict=True))
+        if knowledge.membership.is_expired():
+            with self._store.writing() as writer:
+                renewal.renew(knowledge, writer, retire=False)
+        if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
+            for stream, group in message.gossip.groups.items():
+                ours = knowledge.state.joined.get(stream)
+                if ours is not None and group < ours:
+                    renewal.leave_group(knowledge, connection, stream)
+
+    def _request(self, connection: sqlite3.Connection, sender: str, rights: Rights) -> Request:
+        """Ask a sender for all that is hosted here, or for the next page of a cut that has begun.
+
+        A stream that the sender may not write here is not asked for: its cursor and vector stay, and it
+        starts where they are when the right is given.
+        """
+        state = self._knowledge.state
+        streams = [name for name in self._store.engine.streams if rights.may_write(name)]
+        cursors = state.cursors.get(sender, {})
+        joined = [name for name in streams if name in state.joined]
+        asked = {
+            name: cursors.get(name, START) if name in state.joined or name in state.provisional else START
+            for name in streams
+        }
+        cut, after = self._store.environment.tag(), b""
+        staged = connection.execute(
+            f"SELECT message FROM {PAGES} WHERE sender = ? ORDER BY number DESC LIMIT 1", (sender,)
+        ).fetchone()
+        if staged is not None:
+            page = decode(staged[0]).page
+            if page is not None and all(asked.get(s, START).head == n for s, n in page.froms.items()):
+                cut, after = page.cut, page.reached
+        return Request(sender, asked, joined, cut, after)
+
+    # Serving.
+
+    def _servable(self, *, provisional: bool = False) -> list[Stream]:
+        """What may be served: streams in which the site is a member."""
+        state, engine = self._knowledge.state, self._store.engine
+        found = []
+        for name in engine.offers:
+            stream = engine.offered(name)
+            if stream is None:
+                continue
+            needed = [name] if name in engine.streams else list(stream.inputs)
+            waits = provisional and all(n in state.provisional or n in state.joined for n in needed)
+            if waits or all(n in state.joined for n in needed):
+                found.append(stream)
+        return found
+
+    def _group(self, stream: Stream) -> str:
+        """The group in which a stream is served; of a view, those of its inputs."""
+        joined = self._knowledge.state.joined
+        return joined.get(stream.name) or "+".join(joined.get(name, "") for name in stream.inputs)
+
+    def _found(self, connection: sqlite3.Connection, streams: Iterable[str] | None = None) -> None:
+        """Found a group for relations in which the site is no member yet."""
+        knowledge = self._knowledge
+        for name, stream in knowledge.store.engine.streams.items():
+            state = knowledge.state
+            wanted = streams is None or name in streams
+            if wanted and stream.is_base and name not in state.joined and name not in state.provisional:
+                state.joined[name] = knowledge.incarnation
+                knowledge.membership.list_member(knowledge.incarnation, name, knowledge.incarnation)
+
+    def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Page | None:
+        request, reader, knowledge = message.request, message.sites[0], self._knowledge
+        if request is None or request.sender != knowledge.incarnation:
+            return None
+        heads = [cursor.head for cursor in request.streams.values() if cursor.head]
+        tags = knowledge.tags(connection, heads)
+        if any(tags.get(c.head) != c.tag for c in request.streams.values() if c.head):
+            self._rewound()
+            return None
+        if reader in knowledge.state.expired:
+            return Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
+        strangers = set(request.streams) - set(request.joined)
+        self._found(connection, strangers)
+        groups = {} if message.gossip is None else message.gossip.groups
+        streams = []
+        for stream in self._servable():
+            cursor = request.streams.get(stream.name)
+            if cursor is None or not rights.may_read(stream.name):
+                continue
+            group = self._group(stream)
+            if stream.name in strangers:
+                knowledge.membership.list_member(reader, stream.name, group, knowledge.incarnation)
+            elif groups.get(stream.name, group) != group:
+                continue
+            streams.append((stream, cursor.head))
+        self._index_derived([stream.name for stream, _ in streams])
+        vectors = known_in(message).get(reader, {})
+        skipped = {
+            stream.name: knowledge.vector(vectors[stream.name].vector)
+            for stream, _ in streams
+            if stream.is_base and stream.name in vectors and stream.name not in strangers
+        }
+        return self._page(connection, streams, request.after, skipped, heads, request.cut)
+
+    def _index_derived(self, streams: list[str]) -> None:
+        """A stream that is derived needs its indexes from when it is first read."""
+        new = [s for s in streams if s not in self._store.engine.streams and s not in self._derived]
+        if new:
+            with self._store.writing() as connection:
+                for stream in new:
+                    self._store.engine.index_versions(connection, stream)
+            self._derived.update(new)
+
+    def _page(
+        self,
+        connection: sqlite3.Connection,
+        streams: list[tuple[Stream, int]],
+        after: bytes,
+        skipped: dict[str, dict[int, int]],
+        heads: list[int] | None,
+        cut: int,
+    ) -> Page:
+        """Read a page, and remember the tag of the commit at which it ends."""
+        register = Register(self._knowledge.incarnation)
+        names = self._knowledge.incarnations()
+        with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
+            page, tag = serving.read_page(
+                handle.connection, streams, after, skipped, register, names, serving.Budget(), cut
+            )
+        tags = self._knowledge.tags(connection, heads)
+        if page.done:
+            known = self._knowledge.tags(connection, [page.head])
+            if page.head and page.head not in known:
+                with self._store.writing() as writer:
+                    writer.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", (page.head, tag))
+                known = {page.head: tag}
+            tags |= known
+        self._pending = register
+        return Page(page.cut, page.after, page.reached, page.done, page.head, page.froms, tags, page.sections)
+
+    # Taking.
+
+    def _take_page(self, message: Message, rights: Rights) -> Applied | None:
+        """Stage a page of a cut; at the last one apply it all."""
+        page, sender = message.page, message.sites[0]
+        assert page is not None
+        if page.done and not page.after:
+            return self._apply([message], rights)
+        with self._store.writing() as connection:
+            found = connection.execute(
+                f"SELECT number, message FROM {PAGES} WHERE sender = ? ORDER BY number", (sender,)
+            ).fetchall()
+            if not page.after:
+                connection.execute(f"DELETE FROM {PAGES} WHERE sender = ?", (sender,))
+                found = []
+            staged = [decode(data) for _, data in found]
+            last = staged[-1].page if staged else None
+            if page.after and (last is None or (last.cut, last.reached) != (page.cut, page.after)):
+                return Applied(Outcome.GAP)
+            if not page.done:
+                connection.execute(
+                    f"INSERT INTO {PAGES} VALUES (?, ?, ?)", (sender, len(found), encode(message))
+                )
+                return None
+        return self._apply([*staged, message], rights)
+
+    def _apply(self, messages: list[Message], rights: Rights) -> Applied:
+        """Apply a cut in one commit, and forget its pages, whatever became of it."""
+        with self._committing() as connection:
+            knowledge, commit = self._knowledge, self._writing.commit
+            knowledge.membership.meet(members_in(messages[-1]))
+            knowledge.membership.advance(commit.version - 1, self._store.clock.last)
+            connection.execute(f"DELETE FROM {PAGES} WHERE sender = ?", (messages[-1].sites[0],))
+            cut = Cut(knowledge, connection, commit, messages, rights, self._writing.collect)
+            self._leave_greater(cut, connection)
+            found = cut.look()
+            if isinstance(found, dict):
+                return Applied(Outcome.APPLIED, cut.apply(found))
+            if found is Outcome.REWOUND:
+                renewal.rewound(knowledge, connection, self._writing, self.opened_at)
+                self.opened_at = commit.version
+            return Applied(found)
+
+    def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:
+        for stream, group in cut.gossip.groups.items():
+            ours = self._knowledge.state.joined.get(stream)
+            if ours is not None and group < ours and cut.sender not in self._knowledge.state.expired:
+                renewal.leave_group(self._knowledge, connection, stream)
+
+    def _rewound(self) -> None:
+        """A reader shows a tag that is not ours: the store went back in time unnoticed."""
+        with self._committing() as connection:
+            renewal.rewound(self._knowledge, connection, self._writing, self.opened_at)
+            self.opened_at = self._writing.commit.version

@@ -1,0 +1,25 @@
+"""Rights: what the holder of a token may read here, and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Relations and views that a site may read and write; None is all. `site` is the name it must go by."""
+
+    site: str | None = None
+    reads: frozenset[str] | None = None
+    writes: frozenset[str] | None = None
+
+    def may_read(self, stream: str) -> bool:
+        """Whether a stream is sent to it."""
+        return self.reads is None or stream.partition("#")[0] in self.reads
+
+    def may_write(self, stream: str) -> bool:
+        """Whether a stream is taken from it."""
+        return self.writes is None or stream.partition("#")[0] in self.writes
+
+
+ALL = Rights()

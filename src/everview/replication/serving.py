@@ -1,0 +1,148 @@
+"""Serving: pages of what a store holds, read in one snapshot each.
+
+A page is rows above the reader's cursors, stream by stream and part by part, each in the order of versions,
+up to a bound. `reached` says for each part how far it got; only this module knows what is in it. The cut ends
+with a page that reaches the head of its own snapshot in all parts: rows that grew meanwhile have a higher
+version and come again, so what was staged is then the state at that head.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.parts import SITE, Part, Position, Row
+from everview.engines.sqlite.streams import Stream
+from everview.errors import WireError
+from everview.replication.gossip import Register
+from everview.replication.messages import Page, Section
+
+PAGE_ROWS = 20_000
+PAGE_BYTES = 8 << 20
+"""A page has about so many rows, or bytes of values, at most."""
+
+_STEP = 2_000
+
+Places = dict[str, list[tuple[int, tuple[Any, ...]]]]
+"""Stream → for each part the version and key reached."""
+
+_PLACES = msgspec.msgpack.Decoder(Places)
+
+Vector = Mapping[int, int]
+"""Site's number → commit."""
+
+
+class Budget:
+    """What a page still has room for."""
+
+    def __init__(self, rows: int = PAGE_ROWS, size: int = PAGE_BYTES) -> None:
+        self.rows, self.size = rows, size
+
+    def take(self, rows: list[Row]) -> None:
+        """Account for rows that were read."""
+        self.rows -= len(rows)
+        self.size -= sum(sum(map(_size, row)) for row in rows)
+
+    @property
+    def left(self) -> int:
+        """How many rows may be read next."""
+        return min(self.rows, _STEP) if self.size > 0 else 0
+
+
+def _size(cell: object) -> int:
+    return len(cell) + 4 if isinstance(cell, str | bytes) else 8
+
+
+def read_page(
+    connection: sqlite3.Connection,
+    streams: Sequence[tuple[Stream, int]],
+    after: bytes,
+    skipped: Mapping[str, Vector],
+    register: Register,
+    names: Mapping[int, str],
+    budget: Budget,
+    cut: int,
+) -> tuple[Page, int]:
+    """Return a page of streams from these commits, without tags, and the tag of its head.
+
+    `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
+    reader has, whoever it got it from, and need not be sent back to it.
+    """
+    head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
+    places = _places(after, streams)
+    sections: list[Section] = []
+    done = True
+    for stream, since in streams:
+        for number, part in enumerate(stream.parts):
+            version, key = places[stream.name][number]
+            position: Position | None = Position(version, key) if version else None
+            rows: list[Row] = []
+            while True:
+                if not budget.left:
+                    done = False
+                    break
+                chunk = part.read(connection, since, position, budget.left)
+                budget.take(chunk.rows)
+                rows += _unseen(chunk.rows, part, skipped.get(stream.name))
+                position = chunk.reached
+                if position is None:
+                    places[stream.name][number] = (head, ())
+                    break
+                places[stream.name][number] = (position.version, tuple(position.key))
+            if rows:
+                sections.append(_section(stream.name, number, part, rows, register, names))
+    froms = {stream.name: since for stream, since in streams}
+    reached = b"" if done else msgspec.msgpack.encode(places)
+    return Page(cut, after, reached, done, head, froms, {}, sections), tag
+
+
+def _places(after: bytes, streams: Sequence[tuple[Stream, int]]) -> Places:
+    """Read what an earlier page reached; it came back over the wire, so it may be anything."""
+    start: Places = {stream.name: [(0, ())] * len(stream.parts) for stream, _ in streams}
+    if not after:
+        return start
+    try:
+        found = _PLACES.decode(after)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"the place to go on from is malformed ({error})", where="request") from error
+    for name, places in start.items():
+        given = found.get(name)
+        if given is not None and len(given) == len(places):
+            start[name] = [_checked(place) for place in given]
+    return start
+
+
+def _checked(place: tuple[int, tuple[Any, ...]]) -> tuple[int, tuple[Any, ...]]:
+    version, key = place
+    integers = (version, *(cell for cell in key if isinstance(cell, int)))
+    plain = all(isinstance(cell, int | float | str | bytes) for cell in key)
+    if not plain or not all(-(2**63) <= number < 2**63 for number in integers):
+        raise WireError("the place to go on from is malformed", where="request")
+    return place
+
+
+def _unseen(rows: list[Row], part: Part, vector: Vector | None) -> list[Row]:
+    """Drop what the reader's vector covers; the origin is in the last two columns."""
+    if not vector or part.columns[-2:-1] != (SITE,):
+        return rows
+    return [row for row in rows if row[-1] > vector.get(row[-2], 0)]
+
+
+def _section(
+    stream: str,
+    number: int,
+    part: Part,
+    rows: list[Row],
+    register: Register,
+    names: Mapping[int, str],
+) -> Section:
+    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
+    for index, column in enumerate(part.columns):
+        if column.word == "site":
+            places = {site: register.place(names[site]) for site in set(columns[index])}
+            columns[index] = [places[site] for site in columns[index]]
+    return Section(stream, number, len(rows), columns)

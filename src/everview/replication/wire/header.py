@@ -1,0 +1,134 @@
+"""The header: everything of a message but its columns, as MessagePack.
+
+It differs from `Message` in the sections: here they say how long each encoded column is, and the columns
+follow the header. What MessagePack's types cannot say (positions in the list of sites) is checked here.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from everview.errors import WireError
+from everview.replication.messages import Count, Gossip, Message, Number, Page, Refusal, Request, Section
+
+__all__ = ["Header", "PageHeader", "SectionHeader", "header_of", "message_of", "read_header", "write_header"]
+
+
+class SectionHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A section's place and size: rows, and the length of each of its columns in bytes."""
+
+    stream: str
+    part: Count
+    count: Count
+    lengths: list[Count]
+
+
+class PageHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A page without the columns of its sections."""
+
+    cut: Number
+    after: bytes
+    reached: bytes
+    done: bool
+    head: Count
+    froms: dict[str, Count]
+    tags: dict[Count, Number]
+    sections: list[SectionHeader]
+
+
+class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A message without its columns; `ids` is how many ids its table has. The frame has the protocol."""
+
+    program: str
+    sites: list[str]
+    names: list[str]
+    request: Request | None
+    page: PageHeader | None
+    gossip: Gossip | None
+    refusal: Refusal | None
+    ids: Count
+
+
+_DECODER = msgspec.msgpack.Decoder(Header)
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def header_of(message: Message, sections: list[SectionHeader], ids: int) -> Header:
+    """Return the header of a message whose columns have been encoded."""
+    page = message.page
+    outline = None
+    if page is not None:
+        outline = PageHeader(
+            page.cut, page.after, page.reached, page.done, page.head, page.froms, page.tags, sections
+        )
+    return Header(
+        message.program,
+        message.sites,
+        message.names,
+        message.request,
+        outline,
+        message.gossip,
+        message.refusal,
+        ids,
+    )
+
+
+def message_of(header: Header, sections: list[Section], protocol: int) -> Message:
+    """Return the message of a header, with the sections that have been decoded."""
+    outline = header.page
+    page = None
+    if outline is not None:
+        page = Page(
+            outline.cut,
+            outline.after,
+            outline.reached,
+            outline.done,
+            outline.head,
+            outline.froms,
+            outline.tags,
+            sections,
+        )
+    return Message(
+        protocol,
+        header.program,
+        header.sites,
+        header.names,
+        header.request,
+        page,
+        header.gossip,
+        header.refusal,
+    )
+
+
+def write_header(header: Header) -> bytes:
+    """Return the header's bytes."""
+    try:
+        return _ENCODER.encode(header)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise WireError(f"the message cannot be written ({error})", where="header") from error
+
+
+def read_header(data: memoryview) -> Header:
+    """Return the header in these bytes; WireError unless they are one, and it is in order."""
+    try:
+        header = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"the header is malformed ({error})", where="header") from error
+    _check(header)
+    return header
+
+
+def _check(header: Header) -> None:
+    sites = len(header.sites)
+    if sites == 0 or len(header.names) != sites or len(set(header.sites)) != sites:
+        raise WireError("the sites are not a list of distinct ones, each with a name", where="header")
+    if (gossip := header.gossip) is None:
+        return
+    for member in gossip.members:
+        if member.site >= sites or not -1 <= member.sponsor < sites:
+            raise WireError("a member or its sponsor is not among the sites", where="header")
+    for known in gossip.known:
+        if known.site >= sites or len(known.vector) % 2 or max(known.vector[::2], default=0) >= sites:
+            raise WireError("a vector names what is not among the sites", where="header")
+    if max(gossip.cursors, default=0) >= sites:
+        raise WireError("a cursor is on what is not among the sites", where="header")
