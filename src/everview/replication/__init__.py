@@ -1,1 +1,1 @@
-"""Replication: sites exchange lattice deltas and converge, whatever the network does (docs/REPLICATION.md)."""
+"""Replication: sites exchange lattice deltas and converge, whatever the network does."""

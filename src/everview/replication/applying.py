@@ -6,22 +6,24 @@ The order of the checks is that of docs/REPLICATION.md; `tests/model/sync.py` is
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 from everview.engines.sqlite.engine import Engine, OnChange
 from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.parts import Arrival, Part, Row
 from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.keyed import TOP
 from everview.engines.sqlite.stamps import GREATEST
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
-from everview.language.relations import Semantics
+from everview.language.relations import Relation, Semantics
 from everview.replication.gossip import cursor_on, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.membership import covers, join
+from everview.replication.membership import join
 from everview.replication.messages import START, Cursor, Gossip, Message, Page, Section
 from everview.replication.rights import Rights
 from everview.replication.state import Told
@@ -62,18 +64,16 @@ class Cut:
     knowledge: Knowledge
     connection: sqlite3.Connection
     commit: Commit
-    messages: Sequence[Message]
+    staged: Iterable[Message]
+    """The messages before the last, read one by one: a cut may be larger than memory."""
+    last: Message
+    """The message that ends the cut, and tells all the rest."""
     rights: Rights
     on_change: OnChange | None = None
     told: Mapping[str, Mapping[str, Told]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.told = known_in(self.last)
-
-    @property
-    def last(self) -> Message:
-        """The message that ends the cut, and tells all the rest."""
-        return self.messages[-1]
 
     @property
     def sender(self) -> str:
@@ -188,16 +188,14 @@ class Cut:
         state = self.knowledge.state
         joining = {name for name in streams if name not in state.joined and self.page.froms[name] == 0}
         returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
-        for message in self.messages:
+        grown = 0
+        for message in chain(self.staged, (self.last,)):
             state.names.update(zip(message.sites, message.names, strict=True))
             self.knowledge.intern(self.connection, message.sites)
-        grown = sum(
-            self._merge(message, section, joining, returning)
-            for message in self.messages
-            if message.page is not None
-            for section in message.page.sections
-            if self._is_wanted(section, streams)
-        )
+            sections = [] if message.page is None else message.page.sections
+            for section in sections:
+                if self._is_wanted(section, streams):
+                    grown += self._merge(message, section, joining, returning)
         self._raise_floors()
         for name in returning:
             grown += self._settle(name)
@@ -250,21 +248,13 @@ class Cut:
         relation = self.engine.program.relations.get(section.stream)
         if relation is None:
             return rows
-        width = len(relation.schema)
-        kept = rows
-        if relation.semantics in (Semantics.SET, Semantics.ADD_WINS):
-            greatest = LONGEST if relation.semantics is Semantics.SET else 2
-            if columns[width] and (max(columns[width]) > greatest or min(columns[width]) < 1):
-                kept = [row for row in rows if 1 <= row[width] <= greatest]
-        elif relation.semantics is Semantics.KEYED:
-            if columns[width] and (max(columns[width]) > 2 or max(columns[width + 1]) > GREATEST):
-                kept = [row for row in rows if row[width] <= 2 and row[width + 1] <= GREATEST]
+        kept = _possible(rows, columns, relation)
         if relation.owner is not None:
-            kept = self._owned(kept, relation.columns.index(relation.owner), width)
+            kept = self._owned(kept, relation.columns.index(relation.owner))
         self.knowledge.state.dropped += len(rows) - len(kept)
         return kept
 
-    def _owned(self, rows: list[Row], owner: int, width: int) -> list[Row]:
+    def _owned(self, rows: list[Row], owner: int) -> list[Row]:
         """Rows that the site named in them wrote; a deleted key names none."""
         names = self.knowledge.state.names
         by_number = {number: names.get(inc, "") for inc, number in self.knowledge.numbers.items()}
@@ -291,11 +281,11 @@ class Cut:
         stream = self.engine.streams[name]
         changed = 0
         for part, whole in zip(stream.held, stream.wholes, strict=True):
-            self.knowledge.lay_out(self.connection, self._theirs(name, whole).vector)
+            self.knowledge.lay_out(self.connection, self._theirs(whole).vector)
             changed += self.engine.settle(self.connection, part, self.commit, self.on_change)
         return changed
 
-    def _theirs(self, stream: str, whole: str) -> Told:
+    def _theirs(self, whole: str) -> Told:
         """What the sender has of a whole: it may hold the relation where we receive a view over it."""
         told = self.told.get(self.sender, {})
         return told.get(whole) or told.get(whole.rpartition(">")[2]) or Told({})
@@ -306,7 +296,7 @@ class Cut:
         end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
         for name, listed in streams.items():
             for whole in self.engine.streams[name].wholes:
-                join(membership.own(whole).vector, self._theirs(name, whole).vector)
+                join(membership.own(whole).vector, self._theirs(whole).vector)
             cursors = state.cursors.setdefault(self.sender, {})
             if end.head >= cursors.get(name, START).head:
                 cursors[name] = end
@@ -326,4 +316,16 @@ class Cut:
         membership.believe(self.told)
 
 
-__all__ = ["Applied", "Cut", "Outcome", "covers"]
+def _possible(rows: list[Row], columns: Sequence[Sequence[Any]], relation: Relation) -> list[Row]:
+    """Drop rows with lengths or stamps that no site can have given them."""
+    width = len(relation.schema)
+    match relation.semantics:
+        case Semantics.SET | Semantics.ADD_WINS as kind:
+            limits = [(width, 1, LONGEST if kind is Semantics.SET else 2)]
+        case Semantics.KEYED:
+            limits = [(width, 0, TOP), (width + 1, 0, GREATEST)]
+        case _:
+            limits = [(width, -LONGEST, LONGEST)]
+    if not rows or all(least <= min(columns[i]) and max(columns[i]) <= most for i, least, most in limits):
+        return rows
+    return [row for row in rows if all(least <= row[i] <= most for i, least, most in limits)]

@@ -42,7 +42,7 @@ class Exchange:
         message = decode(data)
         self.report.received_bytes += len(data)
         try:
-            applied = self._replica.hear(message, self._peer)
+            applied = self._replica.hear(message, data, self._peer)
         except SyncError as error:
             if error.peer is None:
                 error.peer = self._peer
@@ -72,7 +72,7 @@ class Exchange:
             reply = self._replica.tell(give)
         else:
             reply = self._replica.ask(self._peer, give=give, incarnation=message.sites[0])
-        if give is not None and give.done:
+        if give is not None and give.page.done:
             self._given = True
         return self._send(reply)
 

@@ -1,11 +1,11 @@
 """Who holds what, and what each is known to have: the ground on which garbage is collected.
 
-The rules are those of docs/REPLICATION.md, and `tests/model/membership.py` is their specification. The list of
-members maps (incarnation, stream, group) to a causal length, odd while the member holds the stream. A group is
-named by the site that founded it; of two groups that meet, the members of the greater join the smaller. It travels in
-every request and batch and joins by max. A site that returns takes a new incarnation, so an even length is
-final. Vectors travel in the same batches: whoever knows that a member has a death also knows everyone whom
-that member had sponsored before.
+The rules are those of docs/REPLICATION.md, and `tests/model/membership.py` is their specification. The list
+of members maps (incarnation, stream, group) to a causal length, odd while the member holds the stream. A
+group is named by the site that founded it; of two groups that meet, members of the greater join the smaller.
+The list travels in every message and joins by max. A site that returns takes a new incarnation, so an even
+length is final. Vectors travel in the same batches: whoever knows that a member has a death also knows
+everyone whom that member had sponsored before.
 """
 
 from __future__ import annotations

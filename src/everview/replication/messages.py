@@ -79,8 +79,8 @@ class Page(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A site that holds a stream while `length` is odd; `sponsor` is the site whose snapshot it joined from.
 
-    Both sites are positions in the message's `sites`; a sponsor of −1 is none. `group` is the incarnation that
-    founded the group in which it holds the stream.
+    Both sites are positions in the message's `sites`; a sponsor of −1 is none. `group` is the incarnation
+    that founded the group in which it holds the stream.
     """
 
     site: Count

@@ -10,9 +10,13 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
-from everview.engines.sqlite.names import PAGES, STORE, TAGS
+from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
@@ -24,11 +28,20 @@ from everview.replication.gossip import Register, cursor_on, gossip_of, known_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
 from everview.replication.rights import ALL, Rights
+from everview.replication.staging import Staging
 from everview.replication.state import Peer
 from everview.replication.wire import decode, encode
 
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A page that is to be sent, and the sites that it names."""
+
+    page: Page
+    register: Register
 
 
 class Replica:
@@ -77,24 +90,24 @@ class Replica:
 
     # The dialling side.
 
-    def ask(self, address: str, *, give: Page | None = None, incarnation: str | None = None) -> Message:
+    def ask(self, address: str, *, give: Served | None = None, incarnation: str | None = None) -> Message:
         """Return a message that asks the peer at an address for what is new, and may answer it, too."""
         with self._telling() as connection:
             if incarnation is None:
                 peer = self._knowledge.state.peers.get(address)
                 incarnation = "" if peer is None else peer.incarnation
             request = self._request(connection, incarnation, ALL)
-            return self._message(connection, request, give)
+            return self._message(request, give)
 
-    def tell(self, give: Page | None) -> Message:
+    def tell(self, give: Served | None) -> Message:
         """Return a message that asks for nothing."""
-        with self._telling() as connection:
-            return self._message(connection, None, give)
+        with self._telling():
+            return self._message(None, give)
 
-    def hear(self, message: Message, address: str, rights: Rights = ALL) -> Applied | None:
+    def hear(self, message: Message, data: bytes, address: str, rights: Rights = ALL) -> Applied | None:
         """Take what a message brings; None when its page is one of several, or it has none."""
         self._check(message)
-        applied = self._take_page(message, rights) if message.page is not None else None
+        applied = self._take_page(message, data, rights) if message.page is not None else None
         with self._telling() as connection:
             state = self._knowledge.state
             self._meet(connection, message)
@@ -110,7 +123,7 @@ class Replica:
         try:
             message = decode(data)
             self._check(message, rights)
-            applied = self.hear(message, "", rights)
+            applied = self.hear(message, data, "", rights)
             more = message.page is None or (applied is None and not message.page.done)
             again = applied is not None and applied.outcome is Outcome.GAP
             with self._telling() as connection:
@@ -118,7 +131,7 @@ class Replica:
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
-                return encode(self._message(connection, wanted, page))
+                return encode(self._message(wanted, page))
         except WireError as error:
             return self._refuse("malformed", str(error), retry=error.retry)
         except SyncError as error:
@@ -131,7 +144,7 @@ class Replica:
         refusal = Refusal(code, text, retry)
         return encode(Message(PROTOCOL, self._store.program.hash, sites, names, refusal=refusal))
 
-    def serve(self, message: Message, rights: Rights = ALL) -> Page | None:
+    def serve(self, message: Message, rights: Rights = ALL) -> Served | None:
         """Return a page of what a message asks for."""
         with self._telling() as connection:
             return self._serve(connection, message, rights)
@@ -143,11 +156,11 @@ class Replica:
         after, done = b"", False
         while not done:
             with self._telling() as connection:
-                self._found(connection)
+                self._found()
                 streams = [(stream, since) for stream in self._servable(provisional=True)]
-                page = self._page(connection, streams, after, {}, None, 0)
-                data = encode(self._message(connection, None, page))
-            after, done = page.reached, page.done
+                served = self._page(connection, streams, after, {}, None, 0)
+                data = encode(self._message(None, served))
+            after, done = served.page.reached, served.page.done
             yield data
 
     def take(self, messages: Iterable[bytes]) -> Applied:
@@ -155,18 +168,20 @@ class Replica:
         cut = [decode(data) for data in messages]
         if not cut or any(m.page is None for m in cut):
             raise WireError("a batch is one page or more", where="header")
-        for message, follower in zip(cut, cut[1:], strict=False):
-            if message.sites[0] != follower.sites[0] or message.page.reached != follower.page.after:  # type: ignore[union-attr]
-                raise WireError("the pages of a batch do not follow each other", where="header")
-        if cut[0].page.after or not cut[-1].page.done:  # type: ignore[union-attr]
+        pages = [message.page for message in cut if message.page is not None]
+        if len({message.sites[0] for message in cut}) > 1 or any(
+            page.reached != follower.after for page, follower in pairwise(pages)
+        ):
+            raise WireError("the pages of a batch do not follow each other", where="header")
+        if pages[0].after or not pages[-1].done:
             raise WireError("a page of the batch is missing", where="header", retry=True)
         self._check(cut[-1])
-        return self._apply(cut, ALL)
+        return self._apply(cut[:-1], cut[-1], ALL)
 
     def request(self) -> bytes:
         """Return a message with the cursors on everybody, to be left where others find it."""
-        with self._telling() as connection:
-            return encode(self._message(connection, None, None))
+        with self._telling():
+            return encode(self._message(None, None))
 
     def cursor_of(self, data: bytes) -> int | None:
         """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
@@ -286,18 +301,13 @@ class Replica:
                 f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}"
             )
 
-    def _message(self, connection: sqlite3.Connection, request: Request | None, page: Page | None) -> Message:
-        register = self._register
-        gossip = gossip_of(self._knowledge.state, register)
-        names = self._knowledge.state.names
-        labels = [names.get(site, "") for site in register.sites]
+    def _message(self, request: Request | None, served: Served | None) -> Message:
+        knowledge = self._knowledge
+        register = Register(knowledge.incarnation) if served is None else served.register
+        gossip = gossip_of(knowledge.state, register)
+        labels = [knowledge.state.names.get(site, "") for site in register.sites]
+        page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
-
-    @property
-    def _register(self) -> Register:
-        """The register of the message that is being made: pages name sites before gossip does."""
-        found = self.__dict__.pop("_pending", None)
-        return found if isinstance(found, Register) else Register(self._knowledge.incarnation)
 
     def _meet(self, connection: sqlite3.Connection, message: Message) -> None:
         """Hear of members and groups; a site that was given up, or meets a smaller group, joins anew."""
@@ -327,15 +337,10 @@ class Replica:
             name: cursors.get(name, START) if name in state.joined or name in state.provisional else START
             for name in streams
         }
-        cut, after = self._store.environment.tag(), b""
-        staged = connection.execute(
-            f"SELECT message FROM {PAGES} WHERE sender = ? ORDER BY number DESC LIMIT 1", (sender,)
-        ).fetchone()
-        if staged is not None:
-            page = decode(staged[0]).page
-            if page is not None and all(asked.get(s, START).head == n for s, n in page.froms.items()):
-                cut, after = page.cut, page.reached
-        return Request(sender, asked, joined, cut, after)
+        begun = Staging(connection, sender).last()
+        if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
+            return Request(sender, asked, joined, begun.cut, begun.reached)
+        return Request(sender, asked, joined, self._store.environment.tag(), b"")
 
     # Serving.
 
@@ -358,7 +363,7 @@ class Replica:
         joined = self._knowledge.state.joined
         return joined.get(stream.name) or "+".join(joined.get(name, "") for name in stream.inputs)
 
-    def _found(self, connection: sqlite3.Connection, streams: Iterable[str] | None = None) -> None:
+    def _found(self, streams: Iterable[str] | None = None) -> None:
         """Found a group for relations in which the site is no member yet."""
         knowledge = self._knowledge
         for name, stream in knowledge.store.engine.streams.items():
@@ -368,7 +373,7 @@ class Replica:
                 state.joined[name] = knowledge.incarnation
                 knowledge.membership.list_member(knowledge.incarnation, name, knowledge.incarnation)
 
-    def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Page | None:
+    def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
         request, reader, knowledge = message.request, message.sites[0], self._knowledge
         if request is None or request.sender != knowledge.incarnation:
             return None
@@ -378,9 +383,10 @@ class Replica:
             self._rewound()
             return None
         if reader in knowledge.state.expired:
-            return Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
+            page = Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
+            return Served(page, Register(knowledge.incarnation))
         strangers = set(request.streams) - set(request.joined)
-        self._found(connection, strangers)
+        self._found(strangers)
         groups = {} if message.gossip is None else message.gossip.groups
         streams = []
         for stream in self._servable():
@@ -419,7 +425,7 @@ class Replica:
         skipped: dict[str, dict[int, int]],
         heads: list[int] | None,
         cut: int,
-    ) -> Page:
+    ) -> Served:
         """Read a page, and remember the tag of the commit at which it ends."""
         register = Register(self._knowledge.incarnation)
         names = self._knowledge.incarnations()
@@ -435,51 +441,46 @@ class Replica:
                     writer.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", (page.head, tag))
                 known = {page.head: tag}
             tags |= known
-        self._pending = register
-        return Page(page.cut, page.after, page.reached, page.done, page.head, page.froms, tags, page.sections)
+        return Served(msgspec.structs.replace(page, tags=tags), register)
 
     # Taking.
 
-    def _take_page(self, message: Message, rights: Rights) -> Applied | None:
+    def _take_page(self, message: Message, data: bytes, rights: Rights) -> Applied | None:
         """Stage a page of a cut; at the last one apply it all."""
-        page, sender = message.page, message.sites[0]
+        page = message.page
         assert page is not None
         if page.done and not page.after:
-            return self._apply([message], rights)
+            return self._apply(None, message, rights)
         with self._store.writing() as connection:
-            found = connection.execute(
-                f"SELECT number, message FROM {PAGES} WHERE sender = ? ORDER BY number", (sender,)
-            ).fetchall()
-            if not page.after:
-                connection.execute(f"DELETE FROM {PAGES} WHERE sender = ?", (sender,))
-                found = []
-            staged = [decode(data) for _, data in found]
-            last = staged[-1].page if staged else None
-            if page.after and (last is None or (last.cut, last.reached) != (page.cut, page.after)):
+            staging = Staging(connection, message.sites[0])
+            if not staging.follows(page):
                 return Applied(Outcome.GAP)
             if not page.done:
-                connection.execute(
-                    f"INSERT INTO {PAGES} VALUES (?, ?, ?)", (sender, len(found), encode(message))
-                )
+                staging.add(page, data)
                 return None
-        return self._apply([*staged, message], rights)
+        return self._apply(None, message, rights)
 
-    def _apply(self, messages: list[Message], rights: Rights) -> Applied:
+    def _apply(self, staged: Iterable[Message] | None, last: Message, rights: Rights) -> Applied:
         """Apply a cut in one commit, and forget its pages, whatever became of it."""
         with self._committing() as connection:
             knowledge, commit = self._knowledge, self._writing.commit
-            knowledge.membership.meet(members_in(messages[-1]))
+            staging = Staging(connection, last.sites[0])
+            if staged is None:
+                staged = staging.messages() if last.page is not None and last.page.after else ()
+            knowledge.membership.meet(members_in(last))
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
-            connection.execute(f"DELETE FROM {PAGES} WHERE sender = ?", (messages[-1].sites[0],))
-            cut = Cut(knowledge, connection, commit, messages, rights, self._writing.collect)
+            cut = Cut(knowledge, connection, commit, staged, last, rights, self._writing.collect)
             self._leave_greater(cut, connection)
             found = cut.look()
             if isinstance(found, dict):
-                return Applied(Outcome.APPLIED, cut.apply(found))
-            if found is Outcome.REWOUND:
-                renewal.rewound(knowledge, connection, self._writing, self.opened_at)
-                self.opened_at = commit.version
-            return Applied(found)
+                applied = Applied(Outcome.APPLIED, cut.apply(found))
+            else:
+                applied = Applied(found)
+                if found is Outcome.REWOUND:
+                    renewal.rewound(knowledge, connection, self._writing, self.opened_at)
+                    self.opened_at = commit.version
+            staging.clear()
+            return applied
 
     def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:
         for stream, group in cut.gossip.groups.items():

@@ -16,6 +16,7 @@ import msgspec
 
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.parts import SITE, Part, Position, Row
+from everview.engines.sqlite.scalars.storage import column_type
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.replication.gossip import Register
@@ -42,10 +43,12 @@ class Budget:
     def __init__(self, rows: int = PAGE_ROWS, size: int = PAGE_BYTES) -> None:
         self.rows, self.size = rows, size
 
-    def take(self, rows: list[Row]) -> None:
+    def take(self, rows: list[Row], part: Part) -> None:
         """Account for rows that were read."""
         self.rows -= len(rows)
-        self.size -= sum(sum(map(_size, row)) for row in rows)
+        self.size -= 8 * len(rows) * len(part.columns)
+        for index in _long(part):
+            self.size -= sum(len(row[index] or b"") for row in rows)
 
     @property
     def left(self) -> int:
@@ -53,8 +56,13 @@ class Budget:
         return min(self.rows, _STEP) if self.size > 0 else 0
 
 
-def _size(cell: object) -> int:
-    return len(cell) + 4 if isinstance(cell, str | bytes) else 8
+def _long(part: Part) -> list[int]:
+    """Which columns have texts or bytes, whose length is anybody's guess."""
+    return [
+        index
+        for index, column in enumerate(part.columns)
+        if column.field is not None and column_type(column.field.type) in ("TEXT", "BLOB")
+    ]
 
 
 def read_page(
@@ -86,7 +94,7 @@ def read_page(
                     done = False
                     break
                 chunk = part.read(connection, since, position, budget.left)
-                budget.take(chunk.rows)
+                budget.take(chunk.rows, part)
                 rows += _unseen(chunk.rows, part, skipped.get(stream.name))
                 position = chunk.reached
                 if position is None:

@@ -8,8 +8,9 @@ from everview.replication.messages import Cursor
 
 
 class Holding(msgspec.Struct):
-    """A member's holding of a stream: odd `length` while it holds it, whose snapshot it joined from, and
-    the step at which it was first heard of here.
+    """A member holds a stream while `length` is odd.
+
+    `sponsor` is whose snapshot it joined from, `heard` the step at which it was first heard of here.
     """
 
     length: int

@@ -9,7 +9,6 @@ next without a new format: when the layout in the file is another one, the views
 from __future__ import annotations
 
 import hashlib
-import secrets
 import sqlite3
 from collections.abc import Callable
 

@@ -29,7 +29,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of a part, in the order of positions; `reached` is where to go on, None when there is no more."""
+    """Some rows of a part, in the order of positions; `reached` is where to go on, None at the end."""
 
     rows: list[Row]
     reached: Position | None
@@ -87,7 +87,7 @@ class Part(Protocol):
         """Return rows of versions above `since`, those up to `after` left out, at most about `limit`."""
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        """Join rows into the table, and leave what appeared or disappeared in the delta; return how many grew."""
+        """Join rows into the table, and leave what appeared or went in the delta; return how many grew."""
 
     def version_ddl(self) -> list[str]:
         """Return what creates the indexes by which changes are found, once there are peers."""

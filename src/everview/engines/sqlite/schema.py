@@ -5,7 +5,7 @@ from everview.engines.sqlite.names import MEMBERSHIP, PAGES, SITES, STORE, TAGS
 REPLICATION_DDL = (
     f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL, name TEXT NOT NULL)",
     f"CREATE TABLE {TAGS} (version INTEGER PRIMARY KEY, tag INTEGER NOT NULL)",
-    f"CREATE TABLE {PAGES} (sender TEXT NOT NULL, number INTEGER NOT NULL, message BLOB NOT NULL, "
+    f"CREATE TABLE {PAGES} (sender TEXT, number INTEGER, request BLOB, message BLOB, "
     "PRIMARY KEY (sender, number))",
     f"CREATE TABLE {MEMBERSHIP} (one INTEGER PRIMARY KEY, state BLOB NOT NULL, revision INTEGER NOT NULL)",
 )

@@ -10,7 +10,7 @@ from everview.engines.sqlite.parts import Held, Part
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A relation's rows, or a view's liveness and derivations; `inputs` are the base relations it tells of."""
+    """A relation's rows, or a view's liveness and derivations; `inputs` are the relations it tells of."""
 
     name: str
     parts: tuple[Part, ...]

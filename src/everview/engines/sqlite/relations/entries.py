@@ -47,11 +47,9 @@ class EntriesRelation(StoredRelation):
 
     def ddl(self) -> list[str]:
         columns = ["row INTEGER", "isite INTEGER", "iseq INTEGER", *self._entry_fields(), "version INTEGER"]
-        return [
-            *self.table.ddl(),
-            f"CREATE TABLE {self.entries} ({', '.join(f'{column} NOT NULL' for column in columns)}, "
-            "PRIMARY KEY (row, isite, iseq)) WITHOUT ROWID",
-        ]
+        fields = ", ".join(f"{column} NOT NULL" for column in columns)
+        key = "PRIMARY KEY (row, isite, iseq)"
+        return [*self.table.ddl(), f"CREATE TABLE {self.entries} ({fields}, {key}) WITHOUT ROWID"]
 
     def _entry_fields(self) -> list[str]:
         return [f"{name} INTEGER" for name in self.entry_columns]
@@ -113,7 +111,7 @@ class EntriesRelation(StoredRelation):
         )
 
     def apply_sums(self, connection: sqlite3.Connection, changes: str) -> None:
-        """Add changes, a SELECT of row numbers and what is added to their sums; the delta gets the difference."""
+        """Add changes, a SELECT of row numbers and what is added to their sums; fill the delta."""
         temp = self.scratch_sums
         connection.execute(f"INSERT INTO {temp} {changes}")
         cells = ", ".join(f"r.{column}" for column in self.table.columns)

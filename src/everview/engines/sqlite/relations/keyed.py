@@ -207,9 +207,7 @@ class KeyedRelation(StoredRelation):
             f"INSERT INTO {self.delta} SELECT {self.listed}, 1 FROM {self.arrived} WHERE alive = 1"
         )
         connection.execute(self.net)
-        staged = (
-            f"SELECT {', '.join([self.listed, 'alive', 'stamp', '?', 'site', 'seq'])} FROM {self.arrived}"
-        )
+        staged = f"SELECT {self.listed}, alive, stamp, ?, site, seq FROM {self.arrived}"
         grown = connection.execute(self.table.upsert(staged, self._overwrite), (version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
@@ -279,7 +277,8 @@ class KeyedRelation(StoredRelation):
 
     def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:
         return connection.execute(
-            f"UPDATE {self.table.name} SET stamp = ?, version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
+            f"UPDATE {self.table.name} SET stamp = ?, version = ?, site = 0, seq = 0 "
+            "WHERE site = ? AND seq > ?",
             (commit.stamp, commit.version, old, since),
         ).rowcount
 
