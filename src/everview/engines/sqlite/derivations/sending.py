@@ -19,7 +19,7 @@ from functools import cached_property
 
 from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.conditions import conditions
-from everview.engines.sqlite.circuits.names import columns
+from everview.engines.sqlite.circuits.names import BY, columns
 from everview.engines.sqlite.circuits.select import Condition, Select, Source
 from everview.engines.sqlite.derivations.hashing import row_hasher
 from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, Row, value
@@ -82,7 +82,7 @@ class SentBranch:
         made: dict[str, None] = {}
 
         def wanted(source: Source, by: tuple[str, ...]) -> None:
-            name = f"{source.table}_by_{'_'.join(by)}"
+            name = f"{source.table}{BY}{'_'.join(by)}"
             made[
                 f"CREATE INDEX IF NOT EXISTS {name} ON {source.table} ({', '.join(by)}) WHERE {source.partial}"
             ] = None
