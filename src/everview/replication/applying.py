@@ -5,6 +5,8 @@ The order of the checks is that of docs/REPLICATION.md; `tests/model/sync.py` is
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.parts import Arrival, Part, Row
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.keyed import TOP
-from everview.engines.sqlite.stamps import GREATEST
+from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Relation, Semantics
@@ -28,6 +30,8 @@ from everview.replication.messages import START, Cursor, Gossip, Message, Page, 
 from everview.replication.rights import Rights
 from everview.replication.state import Told
 from everview.replication.wire import check
+
+_LOG = logging.getLogger("everview")
 
 LONGEST = 1 << 62
 """No causal length is above this: one that claims to be is dropped."""
@@ -144,7 +148,7 @@ class Cut:
     def _list_provisional(self) -> None:
         """A site that took our snapshot without being listed becomes a member by telling us so."""
         for stream, cursor in self.gossip.provisional.items():
-            group = self.knowledge.state.joined.get(stream)
+            group = self.knowledge.group(stream)
             if group is not None and self._is_ours(cursor):
                 self.knowledge.membership.list_member(self.sender, stream, group, self.knowledge.incarnation)
 
@@ -228,14 +232,36 @@ class Cut:
             covered = any(seq <= vector.get(site, 0) for site, seq in {row[-2:] for row in rows})
             if covered:
                 self.knowledge.lay_out(self.connection, told)
+        limit = self._observe(rows, section.stream)
         arrival = Arrival(
             rows,
             self.commit.version,
             covered,
             returning=stream.name in returning,
-            limit=self.knowledge.store.clock.limit(),
+            limit=limit,
         )
         return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
+
+    def _observe(self, rows: list[Row], stream: str) -> int:
+        """See that this clock is past every stamp that has come; return the greatest that counts as such."""
+        clock = self.knowledge.store.clock
+        limit = clock.limit()
+        relation = self.engine.program.relations.get(stream)
+        if relation is not None and relation.semantics is Semantics.KEYED:
+            place = len(relation.schema) + 1
+            stamps = [row[place] for row in rows]
+            ahead = sum(stamp > limit for stamp in stamps)
+            if ahead:
+                _LOG.warning(
+                    "%d rows of %s from %s have stamps more than 60 s ahead of this clock, up to %s; they "
+                    "are kept, and count when their time comes: check the clocks",
+                    ahead,
+                    stream,
+                    self.knowledge.state.names.get(self.sender) or self.sender,
+                    _moment(max(stamps)),
+                )
+            clock.observe(max((stamp for stamp in stamps if stamp <= limit), default=0))
+        return limit
 
     def _rows(self, message: Message, section: Section, part: Part) -> list[Row]:
         """The rows of a section, sites by their numbers here; what no site could have written left out."""
@@ -314,6 +340,13 @@ class Cut:
             self.knowledge.store.clock.last,
         )
         membership.believe(self.told)
+
+
+def _moment(stamp: int) -> str:
+    try:
+        return dt.datetime.fromtimestamp(microseconds(stamp) / 1e6, tz=dt.UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return "a time no calendar has"
 
 
 def _possible(rows: list[Row], columns: Sequence[Sequence[Any]], relation: Relation) -> list[Row]:

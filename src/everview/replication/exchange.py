@@ -60,7 +60,7 @@ class Exchange:
             give = self._replica.serve(message)
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
-            self._replica.collect_if_due()
+            self._replica.tidy()
             return None
         if self._stalls > _STALLS:
             raise SyncError(

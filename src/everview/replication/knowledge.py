@@ -68,6 +68,14 @@ class Knowledge:
             connection.execute(f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (1, ?, ?)", (data, revision))
             self._revision, self._saved = revision, data
 
+    def group(self, name: str) -> str | None:
+        """The group in which a stream is served; of one that is derived here, those of its inputs."""
+        engine, joined = self.store.engine, self.state.joined
+        if name in engine.streams or engine.offered(name) is None:
+            return joined.get(name)
+        groups = [joined.get(relation) for relation in engine.inputs_of(name)]
+        return "+".join(group for group in groups if group) if all(groups) else None
+
     # Sites.
 
     def intern(self, connection: sqlite3.Connection, incarnations: Iterable[str]) -> None:

@@ -12,24 +12,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
-from everview.engines.sqlite.names import TAGS
+from everview.engines.sqlite.names import STORE, TAGS
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, SyncError, WireError
 from everview.replication import renewal, serving
 from everview.replication.applying import Applied, Cut, Outcome
-from everview.replication.collecting import EXPIRY_DAYS, collect
+from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.messages import PROTOCOL, START, Gossip, Message, Page, Refusal, Request
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
+from everview.replication.status import replication_status
 from everview.replication.wire import decode, encode
 
 _POLL_SECONDS = 0.25
@@ -54,9 +56,13 @@ class Replica:
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
         self._derived: set[str] = set()
+        self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
             self._knowledge.refresh(connection)
+            self._look_ahead(connection)
+            (last,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+            store.clock.observe(last)
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
@@ -201,16 +207,13 @@ class Replica:
             self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
             return collect(self._knowledge, connection, self._expiry_days)
 
-    def collect_if_due(self) -> int:
-        """Forget what is stable, if there is anything dead to forget."""
-        engine = self._store.engine
-        with self._store.reading(inside=False) as handle:
-            held = any(
-                part.garbage(handle.connection)
-                for stream in engine.streams.values()
-                for part in stream.held
-            )
-        return self.collect() if held else 0
+    def tidy(self) -> int:
+        """Forget what has been dead and stable for a while, now and then; return how many rows."""
+        if not is_due(self._knowledge):
+            return 0
+        with self._committing() as connection:
+            self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
+            return ripen(self._knowledge, connection, self._expiry_days)
 
     def expire(self, incarnation: str) -> bool:
         """Give a member up: it is no longer waited for, and must join anew."""
@@ -219,32 +222,41 @@ class Replica:
 
     def tick(self) -> int:
         """Value the versions whose time has come; return how many rows changed."""
-        keyed = self._store.engine.timed()
-        with self._store.reading(inside=False) as handle:
-            due = [r.next_time(handle.connection) for r in keyed]
         limit = self._store.clock.limit()
-        if not any(stamp is not None and stamp <= limit for stamp in due):
+        if not self.due:
             return 0
         grown = 0
         with self._committing() as connection:
             commit = self._writing.commit
-            for relation in keyed:
+            for relation in self._store.engine.timed():
+                self._store.clock.observe(relation.last_due(connection, limit))
                 count = relation.come(connection, commit.version, limit)
-                self._store.clock.observe(min(limit, max((s or 0 for s in due), default=0)))
                 if count:
                     self._store.engine.propagate(
                         connection, (relation.delta,), self._writing.collect, shrinks=True
                     )
                 grown += count
             commit.grown |= grown > 0
+            self._look_ahead(connection)
         return grown
 
+    def _look_ahead(self, connection: sqlite3.Connection) -> None:
+        """Note when the next version from the future is due."""
+        times = [relation.next_time(connection) for relation in self._store.engine.timed()]
+        self._next = min((stamp for stamp in times if stamp is not None), default=None)
+
     @property
-    def knowledge(self) -> Knowledge:
-        """What the site knows of others, for `status`."""
+    def due(self) -> bool:
+        """Whether the time of some version from the future has come."""
+        return self._next is not None and self._next <= self._store.clock.limit()
+
+    def status(self) -> dict[str, Any]:
+        """Return what there is to say about other sites."""
         with self._store.exclusive():
-            self._knowledge.refresh(self._store.writer.connection)
-        return self._knowledge
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
+            return replication_status(self._knowledge, connection)
 
     # Inside.
 
@@ -257,6 +269,7 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
+                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
         except BaseException:
             self._knowledge.forget()
             raise
@@ -305,6 +318,8 @@ class Replica:
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
         gossip = gossip_of(knowledge.state, register)
+        if served is not None:
+            self._tell_derived(gossip, served.page)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
@@ -358,10 +373,14 @@ class Replica:
                 found.append(stream)
         return found
 
-    def _group(self, stream: Stream) -> str:
-        """The group in which a stream is served; of a view, those of its inputs."""
-        joined = self._knowledge.state.joined
-        return joined.get(stream.name) or "+".join(joined.get(name, "") for name in stream.inputs)
+    def _tell_derived(self, gossip: Gossip, page: Page) -> None:
+        """Of a stream that is derived here: its group, and when something of its inputs was collected."""
+        collected = self._knowledge.state.collected
+        for name in page.froms:
+            if name not in self._store.engine.streams:
+                gossip.groups[name] = self._knowledge.group(name) or ""
+                inputs = self._store.engine.inputs_of(name)
+                gossip.collected[name] = max(collected.get(relation, 0) for relation in inputs)
 
     def _found(self, streams: Iterable[str] | None = None) -> None:
         """Found a group for relations in which the site is no member yet."""
@@ -386,14 +405,15 @@ class Replica:
             page = Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
             return Served(page, Register(knowledge.incarnation))
         strangers = set(request.streams) - set(request.joined)
-        self._found(strangers)
+        engine = self._store.engine
+        self._found({name for stream in strangers for name in engine.inputs_of(stream)})
         groups = {} if message.gossip is None else message.gossip.groups
         streams = []
         for stream in self._servable():
             cursor = request.streams.get(stream.name)
             if cursor is None or not rights.may_read(stream.name):
                 continue
-            group = self._group(stream)
+            group = knowledge.group(stream.name) or ""
             if stream.name in strangers:
                 knowledge.membership.list_member(reader, stream.name, group, knowledge.incarnation)
             elif groups.get(stream.name, group) != group:
@@ -480,6 +500,7 @@ class Replica:
                     renewal.rewound(knowledge, connection, self._writing, self.opened_at)
                     self.opened_at = commit.version
             staging.clear()
+            self._look_ahead(connection)
             return applied
 
     def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:

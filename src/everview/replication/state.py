@@ -52,6 +52,10 @@ class State(msgspec.Struct):
     floors: dict[str, int] = {}
     collected: dict[str, int] = {}
     """Stream → the commit at the last collection."""
+    ripe: dict[str, Told] = {}
+    """Relation → what was stable at the last pass, and may be collected at the next."""
+    passed_us: int = 0
+    """When the last pass was."""
     peers: dict[str, Peer] = {}
     """Address → who answered there."""
     dropped: int = 0

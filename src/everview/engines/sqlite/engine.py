@@ -133,7 +133,7 @@ class Engine:
 
     def rows_sql(self, name: str) -> str:
         """Return the SELECT of a relation's or view's rows, as c0, c1, … and w."""
-        return united(self.contents(name), self.program.schema(name))
+        return united(self.contents(name), self.nodes[name].schema)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
         """Create the temporary tables that a writing connection needs."""

@@ -18,7 +18,7 @@ from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import CONFLICTS, HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -175,7 +175,7 @@ def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
     What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
     """
-    kept = {STORE, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, *engine.truth}
+    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, *engine.truth}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()

@@ -1,16 +1,16 @@
 """The tables of a store that belong to no relation and no view, as they are created."""
 
-from everview.engines.sqlite.names import HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import CONFLICTS, HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
 
 REPLICATION_DDL = (
+    f"CREATE TABLE {CONFLICTS} (relation TEXT PRIMARY KEY)",
     f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL, name TEXT NOT NULL)",
     f"CREATE TABLE {TAGS} (version INTEGER PRIMARY KEY, tag INTEGER NOT NULL)",
-    f"CREATE TABLE {PAGES} (sender TEXT, number INTEGER, request BLOB, message BLOB, "
-    "PRIMARY KEY (sender, number))",
+    f"CREATE TABLE {PAGES} (sender, number, request BLOB, message BLOB, PRIMARY KEY (sender, number))",
     f"CREATE TABLE {MEMBERSHIP} (one INTEGER PRIMARY KEY, state BLOB NOT NULL, revision INTEGER NOT NULL)",
     f"CREATE TABLE {HOSTS} (name TEXT PRIMARY KEY) WITHOUT ROWID",
 )
-"""What a store remembers of other sites, and of what it hosts itself. Site 0 and one more number are the store's own."""
+"""What a store remembers of other sites. Site 0 and one more number are the store's own."""
 
 STORE_DDL = (
     f"CREATE TABLE {STORE} (one INTEGER PRIMARY KEY, program TEXT NOT NULL, program_hash TEXT NOT NULL, "

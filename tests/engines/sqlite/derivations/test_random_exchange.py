@@ -1,4 +1,4 @@
-"""Random writes and random cuts between holders, receivers and relays: after healing every view is its query."""
+"""Random writes and cuts between holders, receivers and relays: after healing every view is its query."""
 
 from __future__ import annotations
 

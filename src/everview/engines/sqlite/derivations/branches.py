@@ -1,7 +1,7 @@
 """Received derivations: the rows of one branch, each with the ids it was made from, by position.
 
-A derivation only ever comes, and is the same one however often it comes: its ids tell it apart from others. It
-is stored even if it is dead on arrival, with the number of its positions that are dead, and counts while
+A derivation only ever comes, and is the same one however often it comes: its ids tell it apart from others.
+It is stored even if it is dead on arrival, with the number of its positions that are dead, and counts while
 that is 0. When an id turns, the derivations over it are found by an index for each position.
 """
 

@@ -84,6 +84,10 @@ class KeyedIds(Liveness):
         self._turn(connection, version)
         return grown
 
+    def last_due(self, connection: sqlite3.Connection, limit: int) -> int:
+        """Return the greatest stamp that waits and whose time has come."""
+        return self.lattice.last_due(connection, limit)
+
     def next_time(self, connection: sqlite3.Connection) -> int | None:
         """Return the least stamp that lies in the future, if there is one."""
         return self.lattice.next_time(connection)

@@ -1,8 +1,8 @@
 """Liveness: which ids of an input relation live, as a received view knows it.
 
 It is the relation's lattice once more, over ids instead of rows: a set of ids with causal lengths, a register
-of ids by key, insertions of ids. Merging, collecting and joining are the relation's own. Within the store an id
-is a number; when one turns, dead to live or back, its derivations are told.
+of ids by key, insertions of ids. Merging, collecting and joining are the relation's own. Within the store an
+id is a number; when one turns, dead to live or back, its derivations are told.
 """
 
 from __future__ import annotations

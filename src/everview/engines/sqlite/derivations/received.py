@@ -100,18 +100,22 @@ def received_core(circuit: Circuit, program: Program, core: Core) -> Received:
 
 def _liveness(circuit: Circuit, relation: Relation, name: str, delta: str) -> Liveness:
     turned = circuit.scratch(f"t_{name}", 0, ("n INTEGER PRIMARY KEY", "turn"))
+    # Under a name of its own: floors and conflicts are the relation's affair, not its ids'.
+    told = f"{name}>{relation.name}"
     row = (Field("id", BLOB, nullable=False),)
     match relation.semantics:
         case Semantics.SET:
-            made = Relation(relation.name, row, Semantics.SET)
             circuit.scratch(f"a_{name}_grown", 0, ("n", "cl", "site", "seq", "turn"))
-            return SetIds(relation, lattice(circuit, made, name, NumberedSet, numbered=True), turned, delta)
+            lengths = lattice(circuit, Relation(told, row), name, NumberedSet, numbered=True)
+            return SetIds(relation, lengths, turned, delta)
         case Semantics.KEYED:
-            made = Relation(relation.name, (KEY, ROW), Semantics.KEYED, (KEY.name,))
-            return KeyedIds(relation, lattice(circuit, made, name, KeyedRelation, numbered=False), turned, delta)
+            made = Relation(told, (KEY, ROW), Semantics.KEYED, (KEY.name,))
+            register = lattice(circuit, made, name, KeyedRelation, numbered=False)
+            return KeyedIds(relation, register, turned, delta)
         case Semantics.ADD_WINS:
-            made = Relation(relation.name, row, Semantics.ADD_WINS)
-            return AddWinsIds(relation, lattice(circuit, made, name, AddWinsRelation, numbered=True), turned, delta)
+            made = Relation(told, row, Semantics.ADD_WINS)
+            insertions = lattice(circuit, made, name, AddWinsRelation, numbered=True)
+            return AddWinsIds(relation, insertions, turned, delta)
         case Semantics.BAG:
             raise AssertionError("a bag is cut at the scan")
         case _:

@@ -82,10 +82,8 @@ class SentBranch:
         made: dict[str, None] = {}
 
         def wanted(source: Source, by: tuple[str, ...]) -> None:
-            name = f"{source.table}{BY}{'_'.join(by)}"
-            made[
-                f"CREATE INDEX IF NOT EXISTS {name} ON {source.table} ({', '.join(by)}) WHERE {source.partial}"
-            ] = None
+            index = f"{source.table}{BY}{'_'.join(by)} ON {source.table} ({', '.join(by)})"
+            made[f"CREATE INDEX IF NOT EXISTS {index} WHERE {source.partial}"] = None
 
         for driver in range(len(self.atoms)):
             self._select(driver)[0].sql(on_index=wanted)

@@ -74,7 +74,7 @@ class NumberedSet(SetRelation):
         return count
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """Of what was collected elsewhere nothing is known any more; its derivations go when it is collected."""
+        """Of what was collected elsewhere nothing is known any more; collecting drops its derivations."""
         name = self.table.name
         connection.execute(
             f"INSERT INTO {self.grown} SELECT r.id, 0, 0, 0, -(r.cl & 1) FROM {name} AS r "

@@ -85,6 +85,13 @@ class EntriesRelation(StoredRelation):
         )
         return read_by_version(connection, select, key, since, after, limit)
 
+    @property
+    def writers(self) -> str:
+        return (
+            f"SELECT e.isite FROM {self.table.name} AS r CROSS JOIN {self.entries} AS e ON e.row = r.id "
+            "WHERE {same} ORDER BY e.version"
+        )
+
     # What the kinds share.
 
     @cached_property
