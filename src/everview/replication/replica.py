@@ -71,7 +71,7 @@ class Replica:
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
-            with self._committing() as connection:
+            with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, retire=strange == "rewound")
 
     # Who and where.
