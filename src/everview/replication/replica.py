@@ -340,7 +340,12 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
-                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
+                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it.
+                connection.execute(
+                    f"UPDATE {STORE} SET clock = ?, shown = version", (self._store.clock.last,)
+                )
+                if self._writing.commit.grown:
+                    connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")
         except BaseException:
             self._knowledge.forget()
             raise
