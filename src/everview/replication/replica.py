@@ -54,9 +54,16 @@ class Served:
 class Replica:
     """The protocol over one store. All methods may be called from any thread."""
 
-    def __init__(self, store: Store, writing: Writing, *, expiry_days: float = EXPIRY_DAYS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        writing: Writing,
+        *,
+        expiry_days: float = EXPIRY_DAYS,
+        page_rows: int = serving.PAGE_ROWS,
+    ) -> None:
         self._store, self._writing = store, writing
-        self._expiry_days = expiry_days
+        self._expiry_days, self._page_rows = expiry_days, page_rows
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
@@ -510,7 +517,14 @@ class Replica:
         names = self._knowledge.incarnations()
         with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
             page, tag = serving.read_page(
-                handle.connection, streams, after, skipped, register, names, serving.Budget(), cut
+                handle.connection,
+                streams,
+                after,
+                skipped,
+                register,
+                names,
+                serving.Budget(self._page_rows),
+                cut,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
