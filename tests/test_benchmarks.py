@@ -33,3 +33,12 @@ def test_an_unknown_benchmark_is_refused_by_name():
     )
     assert done.returncode == 2
     assert "no benchmark 'nonsense'; there are: " in done.stderr
+
+
+def test_a_row_on_the_wire_costs_little_more_than_the_row():
+    """Batches of 1,000 rows, whole messages, against the compressed rows alone."""
+    from benchmarks.wire_ratio import SHAPES, wire_ratio
+
+    ratios = wire_ratio()
+    assert len(ratios.by_shape) == 2 * len(SHAPES)
+    assert ratios.worst <= 1.3, ratios

@@ -143,12 +143,14 @@ class Site:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ProgramError(f"the query has two columns {twice}", hint="name them apart with AS")
+        self._catch_up()
         rows = self._reading.rows_of(statement.plan, given, inside=self._inside)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """Return all rows of a relation or view, duplicates repeated, sorted column by column."""
         self.program.schema(name)
+        self._catch_up()
         return self._reading.sorted_rows(name, inside=self._inside)
 
     def why(self, name: str, row: Mapping[str, Any] | Sequence[Any]) -> Provenance:
@@ -175,7 +177,8 @@ class Site:
 
     def status(self) -> dict[str, Any]:
         """Return what there is to know about the store: its name, size, commits, and failed expressions."""
-        return self._reading.status(inside=self._inside)
+        found = self._reading.status(inside=self._inside)
+        return found if self._inside else found | {"replication": self._replica.status()}
 
     # Other sites
 
@@ -231,6 +234,11 @@ class Site:
     @property
     def _inside(self) -> bool:
         return self._writing.inside
+
+    def _catch_up(self) -> None:
+        """Value what lay in the future and does no longer."""
+        if self._replica.due and not self._inside:
+            self._replica.tick()
 
     def _relation(self, name: str) -> Relation:
         found = self.program.relations.get(name)

@@ -5,6 +5,8 @@ The order of the checks is that of docs/REPLICATION.md; `tests/model/sync.py` is
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.parts import Arrival, Part, Row
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.keyed import TOP
-from everview.engines.sqlite.stamps import GREATEST
+from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Relation, Semantics
@@ -28,6 +30,8 @@ from everview.replication.messages import START, Cursor, Gossip, Message, Page, 
 from everview.replication.rights import Rights
 from everview.replication.state import Told
 from everview.replication.wire import check
+
+_LOG = logging.getLogger("everview")
 
 LONGEST = 1 << 62
 """No causal length is above this: one that claims to be is dropped."""
@@ -45,6 +49,8 @@ class Outcome(Enum):
     """The reader must be listed by the sender first."""
     REFUSED = "refused"
     """The sender is expired, or of another group, or may write nothing here."""
+    LEFT = "left"
+    """The sender is of a smaller group, or this site was given up: it joins anew, and asks again."""
     REWOUND = "rewound"
     """The sender knows more of this site than it does itself: its store went back in time."""
 
@@ -107,26 +113,38 @@ class Cut:
             return Outcome.REFUSED
         if self._knows_another_us():
             return Outcome.REWOUND
-        self._list_provisional()
+        _, strange = self.knowledge.groups.settle(self.gossip.groups)
         streams: dict[str, bool] = {}
         news = False
         for stream, start in self.page.froms.items():
             if stream not in self.engine.streams or not self.rights.may_write(stream):
                 continue
-            if not self._may_take(stream):
-                continue
+            if stream in strange:
+                return Outcome.REFUSED
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
             known = cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
             if start > cursor.head or not known:
                 return Outcome.GAP
-            listed = self._lists_us(stream)
-            if stream not in state.joined and start > 0 and not self._goes_on(stream, cursor):
+            if stream in self.gossip.provisional and not self._may_sponsor(stream):
+                return Outcome.REFUSED
+            if stream not in state.joined and not self._may_join(stream, start, cursor):
                 return Outcome.UNLISTED
             news |= self.page.head >= cursor.head
-            streams[stream] = listed
+            streams[stream] = self._lists_us(stream)
         if not streams:
             return Outcome.REFUSED
         return streams if news else Outcome.STALE
+
+    def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
+        has = self._has(stream)
+        return self.knowledge.groups.may_join(stream, self.gossip, self.sender, start, cursor, has)
+
+    def _has(self, stream: str) -> Told:
+        """What the sender has of a stream; of a view, of its inputs joined."""
+        found = Told({})
+        for whole in self.engine.streams[stream].wholes:
+            join(found.vector, self._theirs(whole).vector)
+        return found
 
     def _knows_another_us(self) -> bool:
         """Whether the sender has a cursor on this incarnation, or commits of it, that are not known here."""
@@ -141,45 +159,21 @@ class Cut:
         head = self.commit.version - 1
         return any(told.vector.get(incarnation, 0) > head for told in self.told.get(self.sender, {}).values())
 
-    def _list_provisional(self) -> None:
-        """A site that took our snapshot without being listed becomes a member by telling us so."""
-        for stream, cursor in self.gossip.provisional.items():
-            group = self.knowledge.state.joined.get(stream)
-            if group is not None and self._is_ours(cursor):
-                self.knowledge.membership.list_member(self.sender, stream, group, self.knowledge.incarnation)
-
-    def _is_ours(self, cursor: Cursor) -> bool:
-        found = self.connection.execute(
+    def _may_sponsor(self, stream: str) -> bool:
+        """A provisional site's batch is for its sponsor, if that has forgotten nothing since it was read."""
+        cursor = self.gossip.provisional[stream]
+        ours = self.connection.execute(
             f"SELECT 1 FROM {TAGS} WHERE version = ? AND tag = ?", (cursor.head, cursor.tag)
-        )
-        return found.fetchone() is not None
-
-    def _may_take(self, stream: str) -> bool:
-        """Whether the sender speaks for our group; who waits to be listed is heard only by its sponsor.
-
-        And by that only if nothing was collected since the snapshot: else it may know of rows that are gone.
-        """
-        state = self.knowledge.state
-        ours = state.joined.get(stream)
-        cursor = self.gossip.provisional.get(stream)
-        if cursor is not None:
-            return (
-                ours is not None and self._is_ours(cursor) and state.collected.get(stream, 0) <= cursor.head
-            )
-        theirs = self.gossip.groups.get(stream)
-        return theirs is not None and ours in (None, theirs)
+        ).fetchone()
+        kept = self.knowledge.groups.forgotten_at(stream) <= cursor.head
+        return ours is not None and stream in self.knowledge.state.joined and kept
 
     def _lists_us(self, stream: str) -> bool:
-        group, own = self.gossip.groups.get(stream), self.knowledge.incarnation
+        group, own = self.gossip.groups.get(stream, [""])[0], self.knowledge.incarnation
         return any(
             inc == own and s == stream and g == group and length % 2
             for inc, s, g, length, _ in members_in(self.last)
         )
-
-    def _goes_on(self, stream: str, cursor: Cursor) -> bool:
-        """Whether it goes on where a snapshot ended that did not list us, with nothing collected since."""
-        waits = self.knowledge.state.provisional.get(stream) == self.sender
-        return waits and cursor.head > 0 and self.gossip.collected.get(stream, 0) <= cursor.head
 
     # Applying it.
 
@@ -228,14 +222,36 @@ class Cut:
             covered = any(seq <= vector.get(site, 0) for site, seq in {row[-2:] for row in rows})
             if covered:
                 self.knowledge.lay_out(self.connection, told)
+        limit = self._observe(rows, section.stream)
         arrival = Arrival(
             rows,
             self.commit.version,
             covered,
             returning=stream.name in returning,
-            limit=self.knowledge.store.clock.limit(),
+            limit=limit,
         )
         return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
+
+    def _observe(self, rows: list[Row], stream: str) -> int:
+        """See that this clock is past every stamp that has come; return the greatest that counts as such."""
+        clock = self.knowledge.store.clock
+        limit = clock.limit()
+        relation = self.engine.program.relations.get(stream)
+        if relation is not None and relation.semantics is Semantics.KEYED:
+            place = len(relation.schema) + 1
+            stamps = [row[place] for row in rows]
+            ahead = sum(stamp > limit for stamp in stamps)
+            if ahead:
+                _LOG.warning(
+                    "%d rows of %s from %s have stamps more than 60 s ahead of this clock, up to %s; they "
+                    "are kept, and count when their time comes: check the clocks",
+                    ahead,
+                    stream,
+                    self.knowledge.state.names.get(self.sender) or self.sender,
+                    _moment(max(stamps)),
+                )
+            clock.observe(max((stamp for stamp in stamps if stamp <= limit), default=0))
+        return limit
 
     def _rows(self, message: Message, section: Section, part: Part) -> list[Row]:
         """The rows of a section, sites by their numbers here; what no site could have written left out."""
@@ -301,19 +317,23 @@ class Cut:
             if end.head >= cursors.get(name, START).head:
                 cursors[name] = end
             if name in state.joined:
-                continue
-            if listed:
-                group = self.gossip.groups[name]
-                state.joined[name] = group
-                state.provisional.pop(name, None)
-                membership.list_member(self.knowledge.incarnation, name, group, self.sender)
+                self.knowledge.groups.absorb(name, self.gossip)
             else:
-                state.provisional[name] = self.sender
+                self.knowledge.groups.join(
+                    name, self.gossip, self.sender, self.commit.version, self._has(name), listed=listed
+                )
         membership.advance(
             self.commit.version if self.commit.grown else self.commit.version - 1,
             self.knowledge.store.clock.last,
         )
         membership.believe(self.told)
+
+
+def _moment(stamp: int) -> str:
+    try:
+        return dt.datetime.fromtimestamp(microseconds(stamp) / 1e6, tz=dt.UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return "a time no calendar has"
 
 
 def _possible(rows: list[Row], columns: Sequence[Sequence[Any]], relation: Relation) -> list[Row]:

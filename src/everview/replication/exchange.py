@@ -49,6 +49,9 @@ class Exchange:
         if applied is not None:
             self._taken = self._taken or applied.outcome in (Outcome.APPLIED, Outcome.STALE)
             self._stalls += applied.outcome not in (Outcome.APPLIED, Outcome.STALE)
+            if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):
+                self._taken = False
+                self._given = False
             if applied.outcome is Outcome.REFUSED and self._given:
                 self._taken = True  # there is nothing for us there
         give = None
@@ -56,7 +59,7 @@ class Exchange:
             give = self._replica.serve(message)
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
-            self._replica.collect_if_due()
+            self._replica.tidy()
             return None
         if self._stalls > _STALLS:
             raise SyncError(

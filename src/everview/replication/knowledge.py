@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from everview.engines.sqlite.names import MEMBERSHIP, SITES, STORE, TAGS
 from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.store import Store
+from everview.replication.groups import Groups
 from everview.replication.membership import Membership
 from everview.replication.state import State, dump, load
 
@@ -22,6 +23,7 @@ class Knowledge:
     name: str = ""
     state: State = field(default_factory=State)
     membership: Membership = field(init=False)
+    groups: Groups = field(init=False)
     numbers: dict[str, int] = field(default_factory=dict)
     """Incarnation → its number here; of the site itself not 0 but the other one."""
     _revision: int = -1
@@ -33,7 +35,9 @@ class Knowledge:
     def _bind(self) -> None:
         engine = self.store.engine
         wanted = {name: stream.inputs for name, stream in engine.streams.items()}
-        self.membership = Membership(self.state, self.incarnation, wanted, engine.inputs_of)
+        now_us = self.store.environment.now_us
+        self.membership = Membership(self.state, self.incarnation, wanted, engine.inputs_of, now_us)
+        self.groups = Groups(self.membership, engine.inputs_of)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
-from everview.engines.sqlite.names import TAGS
+from everview.engines.sqlite.names import STORE, TAGS
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
@@ -26,14 +26,15 @@ from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, SyncError, WireError
 from everview.replication import renewal, serving
 from everview.replication.applying import Applied, Cut, Outcome
-from everview.replication.collecting import EXPIRY_DAYS, collect
+from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.messages import PROTOCOL, START, Cursor, Message, Page, Refusal, Request
 from everview.replication.report import OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
+from everview.replication.status import replication_status
 from everview.replication.wire import decode, encode
 
 if TYPE_CHECKING:
@@ -60,9 +61,13 @@ class Replica:
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
+        self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
             self._knowledge.refresh(connection)
+            self._look_ahead(connection)
+            (last,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+            store.clock.observe(last)
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
@@ -120,13 +125,12 @@ class Replica:
         """Take what a message brings; None when its page is one of several, or it has none."""
         self._check(message)
         applied = self._take_page(message, data, rights) if message.page is not None else None
-        with self._telling() as connection:
-            state = self._knowledge.state
-            self._meet(connection, message)
+        with self._telling():
+            anew = self._meet(message)
             if address:
                 now = self._store.environment.now_us()
-                state.peers[address] = Peer(message.sites[0], now)
-        return applied
+                self._knowledge.state.peers[address] = Peer(message.sites[0], now)
+        return Applied(Outcome.LEFT) if anew else applied
 
     # The listening side.
 
@@ -146,7 +150,7 @@ class Replica:
             self._check(message, rights)
             applied = self.hear(message, data, "", rights)
             more = message.page is None or (applied is None and not message.page.done)
-            again = applied is not None and applied.outcome is Outcome.GAP
+            again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
                 page = self._serve(connection, message, rights) if message.request is not None else None
                 wanted = None
@@ -175,10 +179,10 @@ class Replica:
         after, done = b"", False
         while not done:
             with self._telling() as connection:
-                self._found()
+                self._knowledge.groups.found(self._store.engine.streams)
                 streams = [(stream, since) for stream in self._servable(provisional=True)]
                 served = self._page(connection, streams, after, {}, None, 0)
-                data = encode(self._message(None, served))
+                data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
             yield data
 
@@ -198,16 +202,46 @@ class Replica:
         return self._apply(cut[:-1], cut[-1], ALL)
 
     def request(self) -> bytes:
-        """Return a message with the cursors on everybody, to be left where others find it."""
+        """Return a message with the cursors on everybody, to be left where others find it.
+
+        Of a site of which some stream has not been read yet it shows none, to be given the whole.
+        """
         with self._telling():
-            return encode(self._message(None, None))
+            message = self._message(self._wants(), None)
+            gossip = message.gossip
+            assert gossip is not None
+            cursors = {
+                place: self._least_cursor(message.sites[place])
+                for place in gossip.cursors
+                if self._least_cursor(message.sites[place]).head
+            }
+            return encode(
+                msgspec.structs.replace(message, gossip=msgspec.structs.replace(gossip, cursors=cursors))
+            )
+
+    def _wants(self) -> Request:
+        """What is hosted here, asked of nobody; it says what is still to be joined."""
+        engine, state = self._store.engine, self._knowledge.state
+        joined = [name for name in engine.streams if name in state.joined]
+        return Request("", dict.fromkeys(engine.streams, START), joined, 0, b"")
+
+    def _least_cursor(self, incarnation: str) -> Cursor:
+        """The cursor on a site in the stream read least of those that it is known to hold."""
+        state, engine = self._knowledge.state, self._store.engine
+        cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
+        found = [
+            cursors[name] if name in cursors and self._is_in(name) else START
+            for name in engine.streams
+            if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
+        ]
+        return min(found, key=lambda cursor: cursor.head, default=START)
 
     def cursor_of(self, data: bytes) -> int | None:
         """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
         message = decode(data)
         self._check(message)
         with self._telling() as connection:
-            self._meet(connection, message)
+            self._meet(message)
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
             return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
@@ -216,14 +250,7 @@ class Replica:
         """Return how far a site has been read, in the stream read least of those that it is known to hold."""
         with self._store.exclusive():
             self._knowledge.refresh(self._store.writer.connection)
-            state, engine = self._knowledge.state, self._store.engine
-            cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
-            heads = [
-                cursors[name].head if name in cursors and self._is_in(name) else 0
-                for name in engine.streams
-                if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
-            ]
-            return min(heads, default=0)
+            return self._least_cursor(incarnation).head
 
     def _is_in(self, stream: str) -> bool:
         return stream in self._knowledge.state.joined or stream in self._knowledge.state.provisional
@@ -249,16 +276,13 @@ class Replica:
             self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
             return collect(self._knowledge, connection, self._expiry_days)
 
-    def collect_if_due(self) -> int:
-        """Forget what is stable, if there is anything dead to forget."""
-        engine = self._store.engine
-        with self._store.reading(inside=False) as handle:
-            held = any(
-                engine.garbage(handle.connection, part)
-                for stream in engine.streams.values()
-                for part in stream.parts[: len(stream.inputs)]
-            )
-        return self.collect() if held else 0
+    def tidy(self) -> int:
+        """Forget what has been dead and stable for a while, now and then; return how many rows."""
+        if not is_due(self._knowledge):
+            return 0
+        with self._committing() as connection:
+            self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
+            return ripen(self._knowledge, connection, self._expiry_days)
 
     def expire(self, incarnation: str) -> bool:
         """Give a member up: it is no longer waited for, and must join anew."""
@@ -267,32 +291,45 @@ class Replica:
 
     def tick(self) -> int:
         """Value the versions whose time has come; return how many rows changed."""
-        keyed = [r for r in self._store.engine.relations.values() if isinstance(r, KeyedRelation)]
-        with self._store.reading(inside=False) as handle:
-            due = [r.next_time(handle.connection) for r in keyed]
         limit = self._store.clock.limit()
-        if not any(stamp is not None and stamp <= limit for stamp in due):
+        if not self.due:
             return 0
         grown = 0
         with self._committing() as connection:
             commit = self._writing.commit
-            for relation in keyed:
+            for relation in self._keyed:
+                self._store.clock.observe(relation.last_due(connection, limit))
                 count = relation.come(connection, commit.version, limit)
-                self._store.clock.observe(min(limit, max((s or 0 for s in due), default=0)))
                 if count:
                     self._store.engine.propagate(
                         connection, (relation.delta,), self._writing.collect, shrinks=True
                     )
                 grown += count
             commit.grown |= grown > 0
+            self._look_ahead(connection)
         return grown
 
     @property
-    def knowledge(self) -> Knowledge:
-        """What the site knows of others, for `status`."""
+    def _keyed(self) -> list[KeyedRelation]:
+        return [r for r in self._store.engine.relations.values() if isinstance(r, KeyedRelation)]
+
+    def _look_ahead(self, connection: sqlite3.Connection) -> None:
+        """Note when the next version from the future is due."""
+        times = [relation.next_time(connection) for relation in self._keyed]
+        self._next = min((stamp for stamp in times if stamp is not None), default=None)
+
+    @property
+    def due(self) -> bool:
+        """Whether the time of some version from the future has come."""
+        return self._next is not None and self._next <= self._store.clock.limit()
+
+    def status(self) -> dict[str, Any]:
+        """Return what there is to say about other sites."""
         with self._store.exclusive():
-            self._knowledge.refresh(self._store.writer.connection)
-        return self._knowledge
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
+            return replication_status(self._knowledge, connection)
 
     # Inside.
 
@@ -305,6 +342,7 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
+                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
         except BaseException:
             self._knowledge.forget()
             raise
@@ -352,24 +390,35 @@ class Replica:
     def _message(self, request: Request | None, served: Served | None) -> Message:
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
-        gossip = gossip_of(knowledge.state, register)
+        served_now = [stream.name for stream in self._servable()]
+        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
+        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
 
-    def _meet(self, connection: sqlite3.Connection, message: Message) -> None:
-        """Hear of members and groups; a site that was given up, or meets a smaller group, joins anew."""
+    def _meet(self, message: Message) -> bool:
+        """Hear of members and groups; return whether the site is to join anew, and must ask again.
+
+        So does a site that was given up, and one that meets a smaller group than its own.
+        """
         knowledge = self._knowledge
         knowledge.membership.meet(members_in(message))
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
                 renewal.renew(knowledge, writer, retire=False)
+            return True
+        left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
-            for stream, group in message.gossip.groups.items():
-                ours = knowledge.state.joined.get(stream)
-                if ours is not None and group < ours:
-                    renewal.leave_group(knowledge, connection, stream)
+            left, _ = knowledge.groups.settle(message.gossip.groups)
+        request = message.request
+        if request is not None:
+            wants = [stream for stream in request.streams if stream not in request.joined]
+            if request.sender:  # asked, and not merely overheard
+                knowledge.groups.found(wants)
+            knowledge.groups.enlist(message.sites[0], wants)
+        return bool(left)
 
     def _request(self, connection: sqlite3.Connection, sender: str, rights: Rights) -> Request:
         """Ask a sender for all that is hosted here, or for the next page of a cut that has begun.
@@ -381,10 +430,7 @@ class Replica:
         streams = [name for name in self._store.engine.streams if rights.may_write(name)]
         cursors = state.cursors.get(sender, {})
         joined = [name for name in streams if name in state.joined]
-        asked = {
-            name: cursors.get(name, START) if name in state.joined or name in state.provisional else START
-            for name in streams
-        }
+        asked = {name: cursors.get(name, START) if name in state.joined else START for name in streams}
         begun = Staging(connection, sender).last()
         if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
             return Request(sender, asked, joined, begun.cut, begun.reached)
@@ -406,21 +452,6 @@ class Replica:
                 found.append(stream)
         return found
 
-    def _group(self, stream: Stream) -> str:
-        """The group in which a stream is served; of a view, those of its inputs."""
-        joined = self._knowledge.state.joined
-        return joined.get(stream.name) or "+".join(joined.get(name, "") for name in stream.inputs)
-
-    def _found(self, streams: Iterable[str] | None = None) -> None:
-        """Found a group for relations in which the site is no member yet."""
-        knowledge = self._knowledge
-        for name, stream in knowledge.store.engine.streams.items():
-            state = knowledge.state
-            wanted = streams is None or name in streams
-            if wanted and stream.is_base and name not in state.joined and name not in state.provisional:
-                state.joined[name] = knowledge.incarnation
-                knowledge.membership.list_member(knowledge.incarnation, name, knowledge.incarnation)
-
     def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
         request, reader, knowledge = message.request, message.sites[0], self._knowledge
         if request is None or request.sender != knowledge.incarnation:
@@ -434,17 +465,14 @@ class Replica:
             page = Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
             return Served(page, Register(knowledge.incarnation))
         strangers = set(request.streams) - set(request.joined)
-        self._found(strangers)
-        groups = {} if message.gossip is None else message.gossip.groups
+        told = {} if message.gossip is None else message.gossip.groups
         streams = []
         for stream in self._servable():
             cursor = request.streams.get(stream.name)
             if cursor is None or not rights.may_read(stream.name):
                 continue
-            group = self._group(stream)
-            if stream.name in strangers:
-                knowledge.membership.list_member(reader, stream.name, group, knowledge.incarnation)
-            elif groups.get(stream.name, group) != group:
+            theirs = None if stream.name in strangers else told.get(stream.name, [""])[0]
+            if theirs is not None and theirs != knowledge.groups.group(stream.name):
                 continue
             streams.append((stream, cursor.head))
         vectors = known_in(message).get(reader, {})
@@ -508,7 +536,9 @@ class Replica:
             knowledge.membership.meet(members_in(last))
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
             cut = Cut(knowledge, connection, commit, staged, last, rights, self._writing.collect)
-            self._leave_greater(cut, connection)
+            if last.request is not None:
+                wants = [name for name in last.request.streams if name not in last.request.joined]
+                knowledge.groups.enlist(cut.sender, wants)
             found = cut.look()
             if isinstance(found, dict):
                 applied = Applied(Outcome.APPLIED, cut.apply(found))
@@ -518,13 +548,8 @@ class Replica:
                     renewal.rewound(knowledge, connection, self._writing, self.opened_at)
                     self.opened_at = commit.version
             staging.clear()
+            self._look_ahead(connection)
             return applied
-
-    def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:
-        for stream, group in cut.gossip.groups.items():
-            ours = self._knowledge.state.joined.get(stream)
-            if ours is not None and group < ours and cut.sender not in self._knowledge.state.expired:
-                renewal.leave_group(self._knowledge, connection, stream)
 
     def _rewound(self) -> None:
         """A reader shows a tag that is not ours: the store went back in time unnoticed."""

@@ -11,6 +11,9 @@ SITES = internal("sites")
 TAGS = internal("tags")
 """Commit → its random tag, for the commits at which batches ended."""
 
+CONFLICTS = internal("conflicts")
+"""Relations in which a key has two values under one stamp: ⊤."""
+
 PAGES = internal("pages")
 """Pages of cuts that have not ended yet."""
 

@@ -17,7 +17,7 @@ from everview.engines.sqlite.complaints import damaged
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import CONFLICTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -143,7 +143,7 @@ def _make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
     """Drop all but the relations, and feed their rows to new views."""
     held = {table for relation in engine.relations.values() for table in relation.tables}
-    kept = {STORE, SITES, TAGS, PAGES, MEMBERSHIP, *held}
+    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, MEMBERSHIP, *held}
     kept |= {f"{table}_{index}" for table in held for index in ("row", "version", "dead")}
     entries = connection.execute("SELECT type, name FROM main.sqlite_master WHERE sql IS NOT NULL").fetchall()
     for kind in ("view", "index", "table"):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.circuits.names import columns
-from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.names import CONFLICTS, STORE
+from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.scalars.expressions import bind_parameters
 from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.store import Store
+from everview.errors import NonDeterminismError
 from everview.language.expressions import Parameter
-from everview.language.plan import Plan, Schema
+from everview.language.plan import Plan, Scan, Schema
 from everview.planner.rewrite import rewrite
 
 Row = tuple[Any, ...]
@@ -40,6 +42,7 @@ class Reading:
     ) -> list[Row]:
         """Return the rows of a plan, duplicates repeated; a failing expression raises unless not strict."""
         sql = self.batch(parameters, strict=strict).sql(self._rewrite(plan))
+        self.check_single(scanned(plan), inside=inside)
         return self.fetch(sql, plan, parameters, inside=inside)
 
     def batch(self, parameters: Mapping[Parameter, Any] | None = None, *, strict: bool = True) -> Batch:
@@ -57,10 +60,37 @@ class Reading:
     def sorted_rows(self, name: str, *, inside: bool) -> list[Row]:
         """Return all rows of a relation or view, column by column, NULLs last, NaN greatest."""
         schema = self.store.program.schema(name)
+        self.check_single([name], inside=inside)
         order = ", ".join(f"{column} NULLS LAST" for column in columns(len(schema)))
         sql = f"SELECT * FROM ({self.store.engine.rows_sql(name)}) ORDER BY {order}"
         with self.store.reading(inside=inside) as handle:
             return _loaded(schema, handle.connection.execute(sql).fetchall())
+
+    def check_single(self, names: Iterable[str], *, inside: bool) -> None:
+        """Refuse to read what depends on a key with two values: nobody can say which is right."""
+        with self.store.reading(inside=inside) as handle:
+            listed = {name for (name,) in handle.connection.execute(f"SELECT relation FROM {CONFLICTS}")}
+            for name in listed and listed.intersection(self._bases(names)):
+                relation = self.store.engine.relations[name]
+                assert isinstance(relation, KeyedRelation)
+                key = relation.conflicting(handle.connection)
+                if key is not None:
+                    raise NonDeterminismError(
+                        f"{name} has two rows for the key {key}, written under one stamp by one site; "
+                        "write the key again to say which is right"
+                    )
+
+    def _bases(self, names: Iterable[str]) -> set[str]:
+        """The relations that these relations and views come from."""
+        program = self.store.program
+        found: set[str] = set()
+        wanted = list(names)
+        while wanted:
+            name = wanted.pop()
+            if name not in found:
+                found.add(name)
+                wanted += program.views[name].reads if name in program.views else ()
+        return found
 
     def count(self, name: str, *, inside: bool) -> int:
         """Return how many rows a relation or view has."""
@@ -90,6 +120,17 @@ class Reading:
             "relations": {name: self.count(name, inside=inside) for name in self.store.program.relations},
             "views": {name: self.count(name, inside=inside) for name in self.store.program.views},
         }
+
+
+def scanned(plan: Plan) -> set[str]:
+    """The relations and views that a plan reads."""
+    found, wanted = set(), [plan]
+    while wanted:
+        part = wanted.pop()
+        if isinstance(part, Scan):
+            found.add(part.name)
+        wanted += part.inputs
+    return found
 
 
 def _loaded(schema: Schema, found: list[Row]) -> list[Row]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.names import SITES
+from everview.engines.sqlite.names import CONFLICTS, SITES
 from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, Row, value
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
@@ -186,6 +186,10 @@ class KeyedRelation(StoredRelation):
     def _join(self, connection: sqlite3.Connection, version: int) -> int:
         connection.execute(self._two_values)
         connection.execute(self._lose)
+        connection.execute(
+            f"INSERT OR IGNORE INTO {CONFLICTS} SELECT ? FROM {self.arrived} WHERE alive = {TOP} LIMIT 1",
+            (self.relation.name,),
+        )
         mine = ", ".join(f"r.{column}" for column in self.table.columns)
         connection.execute(
             f"INSERT INTO {self.delta} SELECT {mine}, -1 "
@@ -199,6 +203,14 @@ class KeyedRelation(StoredRelation):
         grown = connection.execute(self.table.upsert(staged, self._overwrite), (version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
+
+    def conflicting(self, connection: sqlite3.Connection) -> Row | None:
+        """Return the key of a row that has two values, if there is one."""
+        keys = ", ".join(self.table.key())
+        found: Row | None = connection.execute(
+            f"SELECT {keys} FROM {self.table.name} WHERE alive = {TOP} LIMIT 1"
+        ).fetchone()
+        return found
 
     def come(self, connection: sqlite3.Connection, version: int, limit: int) -> int:
         """Value the versions whose time has come; return how many grew. The delta holds what changed."""
@@ -216,6 +228,11 @@ class KeyedRelation(StoredRelation):
         """Return the least stamp that lies in the future, if there is one."""
         found: int | None = connection.execute(f"SELECT min(stamp) FROM {self.future}").fetchone()[0]
         return found
+
+    def last_due(self, connection: sqlite3.Connection, limit: int) -> int:
+        """Return the greatest stamp that waits and has come, or 0."""
+        due = f"SELECT ifnull(max(stamp), 0) FROM {self.future} WHERE stamp <= ?"
+        return int(connection.execute(due, (limit,)).fetchone()[0])
 
     def _sorted_out(
         self, connection: sqlite3.Connection, arrival: Arrival

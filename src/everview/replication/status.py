@@ -1,0 +1,89 @@
+"""What there is to say about a site and the others: for `status`."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from everview.engines.sqlite.names import PAGES, STORE
+from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.stamps import microseconds
+from everview.replication.knowledge import Knowledge
+
+
+def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return members with their lag, peers, what is held for whom, and what waits; all plain values."""
+    state, own = knowledge.state, knowledge.incarnation
+    head, shown = connection.execute(f"SELECT version, shown FROM {STORE}").fetchone()
+    pages, waiting = connection.execute(
+        f"SELECT count(*), ifnull(sum(length(message)), 0) FROM {PAGES}"
+    ).fetchone()
+    return {
+        "incarnation": own,
+        "head": head,
+        "shown": shown,
+        "groups": dict(sorted(state.joined.items())),
+        "provisional": sorted(state.provisional),
+        "peers": [
+            {
+                "address": address,
+                "name": state.names.get(peer.incarnation, ""),
+                "incarnation": peer.incarnation,
+                "synced_us": peer.synced_us,
+                "cursors": {s: c.head for s, c in sorted(state.cursors.get(peer.incarnation, {}).items())},
+            }
+            for address, peer in sorted(state.peers.items())
+        ],
+        "members": [
+            _member(knowledge, incarnation, head)
+            for incarnation in sorted(state.members)
+            if incarnation != own
+        ],
+        "held": _held(knowledge, connection),
+        "from_the_future": sum(
+            connection.execute(f"SELECT count(*) FROM {relation.future}").fetchone()[0]
+            for relation in knowledge.store.engine.relations.values()
+            if isinstance(relation, KeyedRelation)
+        ),
+        "staged_pages": pages,
+        "staged_bytes": waiting,
+        "dropped_rows": state.dropped,
+    }
+
+
+def _member(knowledge: Knowledge, incarnation: str, head: int) -> dict[str, Any]:
+    state = knowledge.state
+    told = state.known.get(incarnation, {})
+    holds = sorted(
+        stream
+        for stream, groups in state.members[incarnation].items()
+        if any(held.length % 2 for held in groups.values())
+    )
+    seen = [t.vector.get(knowledge.incarnation, 0) for whole, t in told.items() if ">" not in whole]
+    return {
+        "incarnation": incarnation,
+        "name": state.names.get(incarnation, ""),
+        "holds": holds,
+        "expired": incarnation in state.expired,
+        "heard_us": max((microseconds(t.reading) for t in told.values()), default=0),
+        "lag": head - min(seen) if seen else head,
+    }
+
+
+def _held(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
+    """Relation → dead rows that are held, and the members that have not got some of this site's commits."""
+    engine, state = knowledge.store.engine, knowledge.state
+    held = {}
+    for name, stream in engine.streams.items():
+        dead = sum(engine.garbage(connection, part) for part in stream.parts[: len(stream.inputs)])
+        if not dead:
+            continue
+        waits = set()
+        for relation in stream.inputs:
+            mine = knowledge.membership.own(relation if stream.is_base else f"{name}>{relation}").vector
+            for incarnation, whole in knowledge.membership.holders(relation):
+                told = state.known.get(incarnation, {}).get(whole)
+                if told is None or any(told.vector.get(o, 0) < n for o, n in mine.items()):
+                    waits.add(state.names.get(incarnation, "") or incarnation)
+        held[name] = {"dead_rows": dead, "waiting_for": sorted(waits)}
+    return held
