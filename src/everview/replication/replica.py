@@ -264,8 +264,10 @@ class Replica:
     @property
     def standing(self) -> str:
         """A word for the groups that the site is in, or waits to be in; its batches tell them."""
-        state = self.knowledge.state
-        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            state = self._knowledge.state
+            told = repr((sorted(state.joined.items()), sorted(state.provisional)))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
