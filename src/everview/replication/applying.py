@@ -215,8 +215,8 @@ class Cut:
         check(section, part.columns, len(message.sites))
         rows = self._rows(message, section, part)
         covered = False
-        if stream.name not in joining and part.columns[-2].word == "site":
-            whole = stream.wholes[section.part] if section.part < len(stream.wholes) else stream.name
+        if stream.name not in joining and section.part < len(stream.wholes):
+            whole = stream.wholes[section.part]
             told = self.knowledge.membership.own(whole).vector
             vector = self.knowledge.vector(told)
             covered = any(seq <= vector.get(site, 0) for site, seq in {row[-2:] for row in rows})
@@ -296,7 +296,7 @@ class Cut:
         """The snapshot by which the site joins decides over what it held before."""
         stream = self.engine.streams[name]
         changed = 0
-        for part, whole in zip(stream.parts, stream.wholes, strict=False):
+        for part, whole in zip(stream.held, stream.wholes, strict=True):
             self.knowledge.lay_out(self.connection, self._theirs(whole).vector)
             changed += self.engine.settle(self.connection, part, self.commit, self.on_change)
         return changed

@@ -58,14 +58,14 @@ def collect(
     for name, stream in engine.streams.items():
         if name not in state.joined:
             continue
-        for part, relation in zip(stream.parts, stream.inputs, strict=False):
+        for part, relation in zip(stream.held, stream.inputs, strict=True):
             vector, passed = membership.stable(relation)
             if ripe is not None:
                 vector, passed = _least(vector, passed, ripe.get(relation, Told({})))
-            if not vector or not engine.garbage(connection, part):
+            if not vector or not part.garbage(connection):
                 continue
             knowledge.lay_out(connection, vector)
-            count, floor = engine.collect(connection, part, passed)
+            count, floor = part.collect(connection, passed)
             if count and wholes_of(name, stream.inputs) == (name,) and floor > state.floors.get(name, 0):
                 state.floors[name] = floor
             if count:

@@ -57,6 +57,8 @@ class Exchange:
         give = None
         if message.request is not None and not self._given:
             give = self._replica.serve(message)
+            if give is not None and not give.page.froms and not self._taken:
+                give = None  # who joins by what comes next has something to give only then
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()

@@ -19,7 +19,6 @@ import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.names import STORE, TAGS
-from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
@@ -61,6 +60,7 @@ class Replica:
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
+        self._derived: set[str] = set()
         self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
@@ -267,7 +267,7 @@ class Replica:
         with self._store.exclusive():
             self._knowledge.refresh(self._store.writer.connection)
             state = self._knowledge.state
-            told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
@@ -299,7 +299,7 @@ class Replica:
         grown = 0
         with self._committing() as connection:
             commit = self._writing.commit
-            for relation in self._keyed:
+            for relation in self._store.engine.timed():
                 self._store.clock.observe(relation.last_due(connection, limit))
                 count = relation.come(connection, commit.version, limit)
                 if count:
@@ -311,13 +311,9 @@ class Replica:
             self._look_ahead(connection)
         return grown
 
-    @property
-    def _keyed(self) -> list[KeyedRelation]:
-        return [r for r in self._store.engine.relations.values() if isinstance(r, KeyedRelation)]
-
     def _look_ahead(self, connection: sqlite3.Connection) -> None:
         """Note when the next version from the future is due."""
-        times = [relation.next_time(connection) for relation in self._keyed]
+        times = [relation.next_time(connection) for relation in self._store.engine.timed()]
         self._next = min((stamp for stamp in times if stamp is not None), default=None)
 
     @property
@@ -477,6 +473,7 @@ class Replica:
             if theirs is not None and theirs != knowledge.groups.group(stream.name):
                 continue
             streams.append((stream, cursor.head))
+        self._index_derived([stream.name for stream, _ in streams])
         vectors = known_in(message).get(reader, {})
         skipped = {
             stream.name: knowledge.vector(vectors[stream.name].vector)
@@ -484,6 +481,15 @@ class Replica:
             if stream.is_base and stream.name in vectors and stream.name not in strangers
         }
         return self._page(connection, streams, request.after, skipped, heads, request.cut)
+
+    def _index_derived(self, streams: list[str]) -> None:
+        """A stream that is derived needs its indexes from when it is first read."""
+        new = [s for s in streams if s not in self._store.engine.streams and s not in self._derived]
+        if new:
+            with self._store.writing() as connection:
+                for stream in new:
+                    self._store.engine.index_versions(connection, stream)
+            self._derived.update(new)
 
     def _page(
         self,
