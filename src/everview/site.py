@@ -45,7 +45,11 @@ class Site:
         self._store = store
         self._reading = Reading(store)
         self._writing = Writing(store)
-        self._replica = Replica(store, self._writing)
+        try:
+            self._replica = Replica(store, self._writing)
+        except BaseException:
+            store.close()
+            raise
         self._bind: Callable[[str], Statement] = functools.lru_cache(KNOWN_STATEMENTS)(self._bound)
 
     @classmethod

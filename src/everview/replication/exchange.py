@@ -15,7 +15,7 @@ from everview.replication.wire import decode, encode
 
 __all__ = ["Exchange", "Progress", "SyncReport"]
 
-_STALLS = 8
+_STALLS = 4
 """How many messages may pass without anything moving before it is given up."""
 
 
@@ -58,11 +58,13 @@ class Exchange:
         if message.request is not None and not self._given:
             give = self._replica.serve(message)
             if give is not None and not give.page.froms and not self._taken:
-                give = None  # who joins by what comes next has something to give only then
+                give = None  # a stranger has nothing to say before it has joined
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
             return None
+        if self._stalls > _STALLS and (applied is None or applied.outcome is Outcome.REFUSED):
+            return None  # neither has anything for the other
         if self._stalls > _STALLS:
             raise SyncError(
                 f"nothing moved in the last {_STALLS} messages with {self._peer}; try again",

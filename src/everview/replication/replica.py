@@ -60,6 +60,7 @@ class Replica:
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
+        self._asked: set[str] = set()
         self._derived: set[str] = set()
         self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
@@ -71,7 +72,7 @@ class Replica:
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
-            with self._committing() as connection:
+            with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, retire=strange == "rewound")
 
     # Who and where.
@@ -175,12 +176,17 @@ class Replica:
     # Batches that nobody asked for.
 
     def batch(self, since: int) -> Iterator[bytes]:
-        """One cut (since, head] of everything that is served, for whoever finds it."""
+        """One cut (since, head] of everything that is hosted, for whoever finds it.
+
+        Views that are made for others are in it only if somebody has asked for them.
+        """
         after, done = b"", False
         while not done:
             with self._telling() as connection:
                 self._knowledge.groups.found(self._store.engine.streams)
-                streams = [(stream, since) for stream in self._servable(provisional=True)]
+                wanted = {*self._store.engine.streams, *self._asked}
+                offered = self._servable(provisional=True)
+                streams = [(stream, since) for stream in offered if stream.name in wanted]
                 served = self._page(connection, streams, after, {}, None, 0)
                 data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
@@ -242,6 +248,8 @@ class Replica:
         self._check(message)
         with self._telling() as connection:
             self._meet(message)
+            if message.request is not None:
+                self._asked.update(message.request.streams)
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
             return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
@@ -263,11 +271,11 @@ class Replica:
 
     @property
     def standing(self) -> str:
-        """A word for the groups that the site is in, or waits to be in; its batches tell them."""
+        """A word for what its batches tell: the groups that the site is in, or waits to be in, and views."""
         with self._store.exclusive():
             self._knowledge.refresh(self._store.writer.connection)
             state = self._knowledge.state
-        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked)))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
