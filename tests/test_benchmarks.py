@@ -8,6 +8,7 @@ import pytest
 from benchmarks.__main__ import names
 
 STREAMS = {"insert_time_ratio", "delete_time_ratio", "extra_bytes_per_tuple", "rows_per_second"}
+STREAMS |= {"derived_insert_time_ratio", "derived_delete_time_ratio", "derived_extra_bytes_per_tuple"}
 FIGURES = {
     "join": STREAMS,
     "projection": STREAMS,

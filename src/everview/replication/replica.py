@@ -54,9 +54,16 @@ class Served:
 class Replica:
     """The protocol over one store. All methods may be called from any thread."""
 
-    def __init__(self, store: Store, writing: Writing, *, expiry_days: float = EXPIRY_DAYS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        writing: Writing,
+        *,
+        expiry_days: float = EXPIRY_DAYS,
+        page_rows: int = serving.PAGE_ROWS,
+    ) -> None:
         self._store, self._writing = store, writing
-        self._expiry_days = expiry_days
+        self._expiry_days, self._page_rows = expiry_days, page_rows
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
@@ -348,7 +355,12 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
-                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
+                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it.
+                connection.execute(
+                    f"UPDATE {STORE} SET clock = ?, shown = version", (self._store.clock.last,)
+                )
+                if self._writing.commit.grown:
+                    connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")
         except BaseException:
             self._knowledge.forget()
             raise
@@ -513,7 +525,14 @@ class Replica:
         names = self._knowledge.incarnations()
         with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
             page, tag = serving.read_page(
-                handle.connection, streams, after, skipped, register, names, serving.Budget(), cut
+                handle.connection,
+                streams,
+                after,
+                skipped,
+                register,
+                names,
+                serving.Budget(self._page_rows),
+                cut,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
