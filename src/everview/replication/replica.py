@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from everview.replication.applying import Applied, Cut, Outcome
 from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, START, Cursor, Message, Page, Refusal, Request
+from everview.replication.messages import PROTOCOL, START, Cursor, Gossip, Message, Page, Refusal, Request
 from everview.replication.report import OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
@@ -45,10 +45,15 @@ _POLL_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A page that is to be sent, and the sites that it names."""
+    """A page that is to be sent, and the sites that it names.
+
+    `gossip` is what the site knew when the page was read. What it has learnt since may cover rows that are
+    not in the page, and whoever reads them together would take those rows for forgotten.
+    """
 
     page: Page
     register: Register
+    gossip: Gossip | None = None
 
 
 class Replica:
@@ -178,7 +183,8 @@ class Replica:
     def serve(self, message: Message, rights: Rights = ALL) -> Served | None:
         """Return a page of what a message asks for."""
         with self._telling() as connection:
-            return self._serve(connection, message, rights)
+            served = self._serve(connection, message, rights)
+            return None if served is None else replace(served, gossip=self._gossip(served.register))
 
     # Batches that nobody asked for.
 
@@ -408,12 +414,16 @@ class Replica:
     def _message(self, request: Request | None, served: Served | None) -> Message:
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
-        served_now = [stream.name for stream in self._servable()]
-        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
-        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
+        gossip = (served and served.gossip) or self._gossip(register)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
+
+    def _gossip(self, register: Register) -> Gossip:
+        knowledge = self._knowledge
+        served_now = [stream.name for stream in self._servable()]
+        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
+        return gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
 
     def _meet(self, message: Message) -> bool:
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
