@@ -24,6 +24,9 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first case's seed")
     arguments = parser.parse_args()
     area = importlib.import_module(f"tests.long.{arguments.area}")
+    case = area.case
+    if arguments.seconds is not None:
+        case = functools.partial(case, seconds=arguments.seconds)
     seeds = itertools.count(arguments.seed)
     if arguments.cases:
         seeds = itertools.islice(seeds, arguments.cases)
@@ -36,7 +39,7 @@ def main():
             )
             for seed in seeds:
                 try:
-                    area.case(seed)
+                    case(seed)
                 except Exception:
                     again = f"python -m tests.long {arguments.area} --cases 1 --seed {seed}"
                     progress.console.print(f"seed {seed} failed; again with: {again}")
