@@ -1,5 +1,8 @@
 """`Site.sync`: sites, servers and folders, by name."""
 
+from contextlib import closing
+
+import httpx
 import pytest
 from tests.replication.certificates import write_certificates
 
@@ -7,6 +10,7 @@ import everview as ev
 from everview.replication.report import Progress
 from everview.replication.tokens import hash_of
 from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Tokens
 
 PROGRAM = """
@@ -162,6 +166,41 @@ def test_within_a_transaction_it_raises(here, there, tmp_path):
 def test_with_itself_it_raises(here):
     with pytest.raises(ev.SyncError, match="this same site"):
         here.sync(here)
+
+
+def test_a_server_that_goes_away_in_the_middle_is_gone_on_with(here, there):
+    """The pages that had come are staged, and do not come again; nothing is seen of them before the end."""
+    there.insert("a", [(n,) for n in range(1000, 61_000)])
+    first = Listener(there.replica).start()
+    port = int(first.address.rpartition(":")[2])
+
+    def stop(progress):
+        if progress.received_rows:
+            first.stop()
+
+    way = HttpTransport(first.address, attempts=1)
+    with closing(way), pytest.raises(ev.SyncError) as caught:
+        here.sync(way, progress=stop)
+    assert caught.value.retry
+    assert here.rows("a") == [(1,)]
+    assert here.status()["replication"]["staged_pages"] >= 1
+    there.insert("a", [(7,)])
+    with Listener(there.replica, port=port):
+        report = here.sync(first.address)
+    assert 0 < report.received_rows < 60_002
+    assert agree(here, there)[:3] == [(1,), (2,), (7,)]
+    assert here.status()["replication"]["staged_pages"] == 0
+
+
+def test_garbage_changes_nothing(here, there):
+    before = there.status()
+    message = here.replica.exchange("x").open()
+    with Listener(there.replica) as listener:
+        for body in (b"", b"garbage", message[:-1], message + b"x", message[:20] + b"!" + message[21:]):
+            answer = httpx.post(listener.address + "/v1/exchange", content=body)
+            assert answer.status_code == 400
+            assert answer.json()["code"] == "message"
+    assert there.status() == before
 
 
 def test_progress(here, there):
