@@ -429,8 +429,9 @@ class Replica:
         return self._page(connection, streams, request.after, skipped, heads, request.cut)
 
     def _index_derived(self, streams: list[str]) -> None:
-        """A stream that is derived needs its indexes from when it is first read."""
-        new = [s for s in streams if s not in self._store.engine.streams and s not in self._derived]
+        """A view's stream needs its indexes from when it is first read here."""
+        relations = self._store.program.relations
+        new = [name for name in streams if name not in relations and name not in self._derived]
         if new:
             with self._store.writing() as connection:
                 for stream in new:
