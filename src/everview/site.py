@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -23,10 +23,13 @@ from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
-from everview.replication.exchange import Exchange, SyncReport
 from everview.replication.replica import Replica
+from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.transports.base import Transport
+from everview.replication.transports.memory import MemoryTransport
+from everview.replication.transports.reach import reach
 
-__all__ = ["Change", "Provenance", "Site", "Watch"]
+__all__ = ["Change", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
@@ -42,7 +45,11 @@ class Site:
         self._store = store
         self._reading = Reading(store)
         self._writing = Writing(store)
-        self._replica = Replica(store, self._writing)
+        try:
+            self._replica = Replica(store, self._writing)
+        except BaseException:
+            store.close()
+            raise
         self._bind: Callable[[str], Statement] = functools.lru_cache(KNOWN_STATEMENTS)(self._bound)
 
     @classmethod
@@ -183,15 +190,33 @@ class Site:
 
     # Other sites
 
-    def sync(self, peer: Site) -> SyncReport:
-        """Push and pull; afterwards both agree on what both host."""
-        if self._inside:
+    def sync(
+        self,
+        peer: Site | Transport | str | os.PathLike[str],
+        *,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+        progress: OnProgress | None = None,
+    ) -> SyncReport:
+        """Push and pull; afterwards both agree on what both host.
+
+        The peer is another site, a server ("https://host:port") or a folder that sites share. A server's
+        token is taken from EVERVIEW_TOKEN when none is given; `ca` names the file of the authority that
+        signed its certificate, else EVERVIEW_CA does. An interrupted sync goes on where it was.
+        """
+        if self._inside or (isinstance(peer, Site) and peer._inside):  # noqa: SLF001 - another of us
             raise StoreError("a transaction is open in this thread; sync after it")
-        exchange = Exchange(self._replica, peer.name)
-        message: bytes | None = exchange.open()
-        while message is not None:
-            message = exchange.receive(peer._replica.answer(message))
-        return exchange.report
+        if isinstance(peer, Site):
+            return MemoryTransport(peer.replica, peer.name).sync(self.replica, on_progress=progress)
+        if not isinstance(peer, str | os.PathLike):
+            return peer.sync(self.replica, on_progress=progress)
+        with closing(reach(peer, token=token, ca=ca)) as transport:
+            return transport.sync(self.replica, on_progress=progress)
+
+    @property
+    def replica(self) -> Replica:
+        """The site as transports and servers see it."""
+        return self._replica
 
     # Life
 

@@ -53,7 +53,7 @@ def collect(
     limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
     for incarnation in membership.absent(limit):
         membership.expire(incarnation)
-    head = knowledge.head(connection) - 1  # this commit grows nothing and will have no number
+    after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
     total = 0
     for name, stream in engine.streams.items():
         if name not in state.joined:
@@ -69,7 +69,7 @@ def collect(
             if count and wholes_of(name, stream.inputs) == (name,) and floor > state.floors.get(name, 0):
                 state.floors[name] = floor
             if count:
-                state.collected[name] = head
+                state.collected[name] = after
             total += count
     knowledge.store.floors = state.floors
     return total

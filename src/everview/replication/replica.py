@@ -6,13 +6,14 @@ site is in the store first, so that a site that dies and comes back stands by wh
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,12 +28,16 @@ from everview.replication.applying import Applied, Cut, Outcome
 from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, START, Gossip, Message, Page, Refusal, Request
+from everview.replication.messages import PROTOCOL, START, Cursor, Message, Page, Refusal, Request
+from everview.replication.report import OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
 from everview.replication.status import replication_status
 from everview.replication.wire import decode, encode
+
+if TYPE_CHECKING:
+    from everview.replication.exchange import Exchange
 
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
@@ -49,9 +54,16 @@ class Served:
 class Replica:
     """The protocol over one store. All methods may be called from any thread."""
 
-    def __init__(self, store: Store, writing: Writing, *, expiry_days: float = EXPIRY_DAYS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        writing: Writing,
+        *,
+        expiry_days: float = EXPIRY_DAYS,
+        page_rows: int = serving.PAGE_ROWS,
+    ) -> None:
         self._store, self._writing = store, writing
-        self._expiry_days = expiry_days
+        self._expiry_days, self._page_rows = expiry_days, page_rows
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
@@ -66,7 +78,7 @@ class Replica:
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
-            with self._committing() as connection:
+            with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, retire=strange == "rewound")
 
     # Who and where.
@@ -96,6 +108,12 @@ class Replica:
 
     # The dialling side.
 
+    def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Exchange:
+        """Begin to sync with the peer at an address."""
+        from everview.replication.exchange import Exchange  # noqa: PLC0415 - it is made of a replica
+
+        return Exchange(self, peer, on_progress=on_progress)
+
     def ask(self, address: str, *, give: Served | None = None, incarnation: str | None = None) -> Message:
         """Return a message that asks the peer at an address for what is new, and may answer it, too."""
         with self._telling() as connection:
@@ -114,36 +132,42 @@ class Replica:
         """Take what a message brings; None when its page is one of several, or it has none."""
         self._check(message)
         applied = self._take_page(message, data, rights) if message.page is not None else None
-        with self._telling() as connection:
-            state = self._knowledge.state
-            self._meet(connection, message)
+        with self._telling():
+            anew = self._meet(message)
             if address:
                 now = self._store.environment.now_us()
-                state.peers[address] = Peer(message.sites[0], now)
-        return applied
+                self._knowledge.state.peers[address] = Peer(message.sites[0], now)
+        return Applied(Outcome.LEFT) if anew else applied
 
     # The listening side.
 
     def answer(self, data: bytes, rights: Rights = ALL) -> bytes:
         """Take any message, and return the answer: never an exception for what a peer may send."""
         try:
+            return self.respond(data, rights)
+        except WireError as error:
+            return self._refuse("malformed", str(error), retry=error.retry)
+        except EverviewError as error:
+            return self._refuse("store", str(error), retry=True)
+
+    def respond(self, data: bytes, rights: Rights = ALL) -> bytes:
+        """Answer a message; WireError if it is none, and the store's own errors as they are."""
+        try:
             message = decode(data)
             self._check(message, rights)
             applied = self.hear(message, data, "", rights)
             more = message.page is None or (applied is None and not message.page.done)
-            again = applied is not None and applied.outcome is Outcome.GAP
+            again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
                 page = self._serve(connection, message, rights) if message.request is not None else None
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
                 return encode(self._message(wanted, page))
-        except WireError as error:
-            return self._refuse("malformed", str(error), retry=error.retry)
+        except WireError:
+            raise
         except SyncError as error:
             return self._refuse("refused", str(error), retry=error.retry)
-        except EverviewError as error:
-            return self._refuse("store", str(error), retry=True)
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
@@ -162,10 +186,10 @@ class Replica:
         after, done = b"", False
         while not done:
             with self._telling() as connection:
-                self._found()
+                self._knowledge.groups.found(self._store.engine.streams)
                 streams = [(stream, since) for stream in self._servable(provisional=True)]
                 served = self._page(connection, streams, after, {}, None, 0)
-                data = encode(self._message(None, served))
+                data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
             yield data
 
@@ -185,19 +209,73 @@ class Replica:
         return self._apply(cut[:-1], cut[-1], ALL)
 
     def request(self) -> bytes:
-        """Return a message with the cursors on everybody, to be left where others find it."""
+        """Return a message with the cursors on everybody, to be left where others find it.
+
+        Of a site of which some stream has not been read yet it shows none, to be given the whole.
+        """
         with self._telling():
-            return encode(self._message(None, None))
+            message = self._message(self._wants(), None)
+            gossip = message.gossip
+            assert gossip is not None
+            cursors = {
+                place: self._least_cursor(message.sites[place])
+                for place in gossip.cursors
+                if self._least_cursor(message.sites[place]).head
+            }
+            return encode(
+                msgspec.structs.replace(message, gossip=msgspec.structs.replace(gossip, cursors=cursors))
+            )
+
+    def _wants(self) -> Request:
+        """What is hosted here, asked of nobody; it says what is still to be joined."""
+        engine, state = self._store.engine, self._knowledge.state
+        joined = [name for name in engine.streams if name in state.joined]
+        return Request("", dict.fromkeys(engine.streams, START), joined, 0, b"")
+
+    def _least_cursor(self, incarnation: str) -> Cursor:
+        """The cursor on a site in the stream read least of those that it is known to hold."""
+        state, engine = self._knowledge.state, self._store.engine
+        cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
+        found = [
+            cursors[name] if name in cursors and self._is_in(name) else START
+            for name in engine.streams
+            if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
+        ]
+        return min(found, key=lambda cursor: cursor.head, default=START)
 
     def cursor_of(self, data: bytes) -> int | None:
         """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
         message = decode(data)
         self._check(message)
         with self._telling() as connection:
-            self._meet(connection, message)
+            self._meet(message)
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
             return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
+
+    def cursor_on(self, incarnation: str) -> int:
+        """Return how far a site has been read, in the stream read least of those that it is known to hold."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return self._least_cursor(incarnation).head
+
+    def _is_in(self, stream: str) -> bool:
+        return stream in self._knowledge.state.joined or stream in self._knowledge.state.provisional
+
+    @staticmethod
+    def extent(data: bytes) -> tuple[int, int]:
+        """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
+        page = decode(data).page
+        return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
+
+    @property
+    def standing(self) -> str:
+        """A word for the groups that the site is in, or waits to be in; its batches tell them."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            state = self._knowledge.state
+        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
 
@@ -269,7 +347,12 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
-                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
+                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it.
+                connection.execute(
+                    f"UPDATE {STORE} SET clock = ?, shown = version", (self._store.clock.last,)
+                )
+                if self._writing.commit.grown:
+                    connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")
         except BaseException:
             self._knowledge.forget()
             raise
@@ -317,26 +400,35 @@ class Replica:
     def _message(self, request: Request | None, served: Served | None) -> Message:
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
-        gossip = gossip_of(knowledge.state, register)
-        if served is not None:
-            self._tell_derived(gossip, served.page)
+        served_now = [stream.name for stream in self._servable()]
+        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
+        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
 
-    def _meet(self, connection: sqlite3.Connection, message: Message) -> None:
-        """Hear of members and groups; a site that was given up, or meets a smaller group, joins anew."""
+    def _meet(self, message: Message) -> bool:
+        """Hear of members and groups; return whether the site is to join anew, and must ask again.
+
+        So does a site that was given up, and one that meets a smaller group than its own.
+        """
         knowledge = self._knowledge
         knowledge.membership.meet(members_in(message))
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
                 renewal.renew(knowledge, writer, retire=False)
+            return True
+        left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
-            for stream, group in message.gossip.groups.items():
-                ours = knowledge.state.joined.get(stream)
-                if ours is not None and group < ours:
-                    renewal.leave_group(knowledge, connection, stream)
+            left, _ = knowledge.groups.settle(message.gossip.groups)
+        request = message.request
+        if request is not None:
+            wants = [stream for stream in request.streams if stream not in request.joined]
+            if request.sender:  # asked, and not merely overheard
+                knowledge.groups.found(wants)
+            knowledge.groups.enlist(message.sites[0], wants)
+        return bool(left)
 
     def _request(self, connection: sqlite3.Connection, sender: str, rights: Rights) -> Request:
         """Ask a sender for all that is hosted here, or for the next page of a cut that has begun.
@@ -348,10 +440,7 @@ class Replica:
         streams = [name for name in self._store.engine.streams if rights.may_write(name)]
         cursors = state.cursors.get(sender, {})
         joined = [name for name in streams if name in state.joined]
-        asked = {
-            name: cursors.get(name, START) if name in state.joined or name in state.provisional else START
-            for name in streams
-        }
+        asked = {name: cursors.get(name, START) if name in state.joined else START for name in streams}
         begun = Staging(connection, sender).last()
         if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
             return Request(sender, asked, joined, begun.cut, begun.reached)
@@ -373,25 +462,6 @@ class Replica:
                 found.append(stream)
         return found
 
-    def _tell_derived(self, gossip: Gossip, page: Page) -> None:
-        """Of a stream that is derived here: its group, and when something of its inputs was collected."""
-        collected = self._knowledge.state.collected
-        for name in page.froms:
-            if name not in self._store.engine.streams:
-                gossip.groups[name] = self._knowledge.group(name) or ""
-                inputs = self._store.engine.inputs_of(name)
-                gossip.collected[name] = max(collected.get(relation, 0) for relation in inputs)
-
-    def _found(self, streams: Iterable[str] | None = None) -> None:
-        """Found a group for relations in which the site is no member yet."""
-        knowledge = self._knowledge
-        for name, stream in knowledge.store.engine.streams.items():
-            state = knowledge.state
-            wanted = streams is None or name in streams
-            if wanted and stream.is_base and name not in state.joined and name not in state.provisional:
-                state.joined[name] = knowledge.incarnation
-                knowledge.membership.list_member(knowledge.incarnation, name, knowledge.incarnation)
-
     def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
         request, reader, knowledge = message.request, message.sites[0], self._knowledge
         if request is None or request.sender != knowledge.incarnation:
@@ -405,18 +475,14 @@ class Replica:
             page = Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
             return Served(page, Register(knowledge.incarnation))
         strangers = set(request.streams) - set(request.joined)
-        engine = self._store.engine
-        self._found({name for stream in strangers for name in engine.inputs_of(stream)})
-        groups = {} if message.gossip is None else message.gossip.groups
+        told = {} if message.gossip is None else message.gossip.groups
         streams = []
         for stream in self._servable():
             cursor = request.streams.get(stream.name)
             if cursor is None or not rights.may_read(stream.name):
                 continue
-            group = knowledge.group(stream.name) or ""
-            if stream.name in strangers:
-                knowledge.membership.list_member(reader, stream.name, group, knowledge.incarnation)
-            elif groups.get(stream.name, group) != group:
+            theirs = None if stream.name in strangers else told.get(stream.name, [""])[0]
+            if theirs is not None and theirs != knowledge.groups.group(stream.name):
                 continue
             streams.append((stream, cursor.head))
         self._index_derived([stream.name for stream, _ in streams])
@@ -452,7 +518,14 @@ class Replica:
         names = self._knowledge.incarnations()
         with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
             page, tag = serving.read_page(
-                handle.connection, streams, after, skipped, register, names, serving.Budget(), cut
+                handle.connection,
+                streams,
+                after,
+                skipped,
+                register,
+                names,
+                serving.Budget(self._page_rows),
+                cut,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
@@ -491,7 +564,9 @@ class Replica:
             knowledge.membership.meet(members_in(last))
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
             cut = Cut(knowledge, connection, commit, staged, last, rights, self._writing.collect)
-            self._leave_greater(cut, connection)
+            if last.request is not None:
+                wants = [name for name in last.request.streams if name not in last.request.joined]
+                knowledge.groups.enlist(cut.sender, wants)
             found = cut.look()
             if isinstance(found, dict):
                 applied = Applied(Outcome.APPLIED, cut.apply(found))
@@ -503,12 +578,6 @@ class Replica:
             staging.clear()
             self._look_ahead(connection)
             return applied
-
-    def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:
-        for stream, group in cut.gossip.groups.items():
-            ours = self._knowledge.state.joined.get(stream)
-            if ours is not None and group < ours and cut.sender not in self._knowledge.state.expired:
-                renewal.leave_group(self._knowledge, connection, stream)
 
     def _rewound(self) -> None:
         """A reader shows a tag that is not ours: the store went back in time unnoticed."""

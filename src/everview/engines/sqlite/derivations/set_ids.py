@@ -34,13 +34,9 @@ class NumberedSet(SetRelation):
         ]
 
     def _insert_new(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
-        """Add ids that are not known yet; those of one commit differ in nothing else."""
-        into = f"INSERT OR IGNORE INTO {self.table.name} (version, cl, site, seq, c0)"
-        count = 0
-        for value in {row[1:] for row in rows}:
-            ids = [row[:1] for row in rows if row[1:] == value]
-            count += pour(connection, lambda values: f"{into} {values}", ids, version, *value)
-        return count
+        """Add ids that are not known yet; return how many."""
+        into = f"INSERT OR IGNORE INTO {self.table.name} (version, c0, cl, site, seq)"
+        return pour(connection, lambda values: f"{into} {values}", rows, version)
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Ids that are new have no derivations yet, so only those that are known can turn.

@@ -140,8 +140,8 @@ class KeyedRelation(StoredRelation):
         chunk = read_by_version(connection, select, key, since, after, limit)
         if chunk.reached is None:
             start = since if after is None else max(since, after.version)
-            waiting = f"SELECT {sent} FROM {self.future} WHERE {where} AND version > ?"
-            waiting += f" ORDER BY stamp, {', '.join(key)}"
+            order = ", ".join(("stamp", *key))
+            waiting = f"SELECT {sent} FROM {self.future} WHERE {where} AND version > ? ORDER BY {order}"
             chunk.rows.extend(connection.execute(waiting, (start,)))
         return chunk
 
