@@ -62,7 +62,9 @@ class History:
             return row
         return tuple(row[place] for place in declared.key_positions)
 
-    def contents(self, relation: str, numbers: Iterable[int], come: Collection[int] | None = None) -> Counter[Row]:
+    def contents(
+        self, relation: str, numbers: Iterable[int], come: Collection[int] | None = None
+    ) -> Counter[Row]:
         """The rows that these writes make; of a keyed relation those among `come`, the time of which came."""
         by_key: defaultdict[Row, list[Event]] = defaultdict(list)
         declared = self.program.relations[relation]
@@ -123,5 +125,3 @@ _ROWS = {
     Semantics.BAG: _bag,
     Semantics.ADD_WINS: _add_wins,
 }
-
-
