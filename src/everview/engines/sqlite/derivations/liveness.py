@@ -85,6 +85,10 @@ class Liveness(ABC):
         self._turn(connection, arrival.version)
         return grown
 
+    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """Nothing is ever written here, so nothing is unseen."""
+        return 0
+
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """End of joining: what the snapshot covers and does not hold goes. Nothing is ever written here."""
         changed = self.lattice.settle(connection, commit)
