@@ -324,6 +324,11 @@ class Replica:
         self._next = min((stamp for stamp in times if stamp is not None), default=None)
 
     @property
+    def receives_views(self) -> bool:
+        """Whether some view here is fed by others."""
+        return bool(self._store.engine.received)
+
+    @property
     def due(self) -> bool:
         """Whether the time of some version from the future has come."""
         return self._next is not None and self._next <= self._store.clock.limit()
