@@ -9,9 +9,10 @@ from tests.engines.sqlite.derivations.peers import FOREVER, Peer
 
 from everview.engines.sqlite.derivations.hashing import key_hasher, row_hasher
 from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.parts import Arrival
+from everview.engines.sqlite.parts import Arrival, Position
 from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.scalars.storage import store_rows
+from everview.errors import WireError
 from everview.language.identity import tuple_id
 from everview.language.program import Program
 from everview.testing.fuzz import generate_case
@@ -242,6 +243,13 @@ def test_a_snapshot_drops_what_it_covers_and_does_not_hold(view):
 class _Commit:
     def __init__(self, version):
         self.version, self.stamp, self.floors, self.grown = version, version, {}, False
+
+
+@pytest.mark.parametrize("key", [("x", 1, 1), (2, 1, 1), (-1, 1, 1), (0, 1), (0, 1, 1, 1), (1,)])
+def test_a_place_that_no_page_ended_at_is_refused(key):
+    a, stream = holder(), only_stream(receiver(2, "j"))
+    with pytest.raises(WireError):
+        a.engine.offered(stream).parts[2].read(a.connection, 0, Position(5, key), 10)
 
 
 def test_ids_are_those_of_the_specification():
