@@ -338,6 +338,11 @@ class Replica:
         self._next = min((stamp for stamp in times if stamp is not None), default=None)
 
     @property
+    def receives_views(self) -> bool:
+        """Whether some view here is fed by others."""
+        return bool(self._store.engine.received)
+
+    @property
     def due(self) -> bool:
         """Whether the time of some version from the future has come."""
         return self._next is not None and self._next <= self._store.clock.limit()
@@ -513,8 +518,9 @@ class Replica:
         return self._page(connection, streams, request.after, skipped, heads, request.cut)
 
     def _index_derived(self, streams: list[str]) -> None:
-        """A stream that is derived needs its indexes from when it is first read."""
-        new = [s for s in streams if s not in self._store.engine.streams and s not in self._derived]
+        """A view's stream needs its indexes from when it is first read here."""
+        relations = self._store.program.relations
+        new = [name for name in streams if name not in relations and name not in self._derived]
         if new:
             with self._store.writing() as connection:
                 for stream in new:
