@@ -26,7 +26,7 @@ def heal(world: World) -> None:
     for _ in range(2):
         for name in sorted(world.devices):
             world.run(Collect(name))
-        settle(world)
+    settle(world)
     check_all(world.devices.values(), world.history)
 
 
