@@ -8,7 +8,6 @@ one site's own commit, and as what a site relays that has it from eight others.
 from __future__ import annotations
 
 import random
-import struct
 import uuid
 import zlib
 from collections.abc import Callable, Mapping
@@ -39,10 +38,12 @@ _STAMP = 1_754_000_000_000_000 * 1024
 
 Row = tuple[int | float | str | bytes | None, ...]
 
-_WORDS = (
-    "tent camp fire smoke person boat vehicle road bridge blocked flooded clear north south ridge valley "
-    "river bank seen heard two three children adult injured waiting signal light radio battery low"
-).split()
+_WORDS = [
+    "tent", "camp", "fire", "smoke", "person", "boat", "vehicle", "road", "bridge", "blocked",
+    "flooded", "clear", "north", "south", "ridge", "valley", "river", "bank", "seen", "heard",
+    "two", "three", "children", "adult", "injured", "waiting", "signal", "light", "radio",
+    "battery", "low",
+]  # fmt: skip
 
 
 def _integers(rng: random.Random, number: int) -> Row:
@@ -73,7 +74,7 @@ def _readings(rng: random.Random, number: int) -> Row:
     )
 
 
-def _uuids(rng: random.Random, number: int) -> Row:
+def _uuids(rng: random.Random, _: int) -> Row:
     return (
         str(uuid.UUID(int=rng.getrandbits(128), version=4)),
         str(uuid.UUID(int=rng.getrandbits(128), version=4)),
@@ -86,7 +87,7 @@ def _blobs(rng: random.Random, number: int) -> Row:
     return (rng.randbytes(16), rng.randbytes(rng.randint(0, 60)), number)
 
 
-def _narrow(rng: random.Random, number: int) -> Row:
+def _narrow(rng: random.Random, _: int) -> Row:
     """The hardest for us: rows so small that whatever goes with them counts."""
     return (rng.randrange(100), rng.randrange(50))
 
@@ -110,6 +111,7 @@ class Ratios:
 
     @property
     def worst(self) -> float:
+        """The greatest ratio."""
         return max(self.by_shape.values())
 
 
@@ -118,7 +120,7 @@ def batch(shape: str, *, rows: int = ROWS, relayed: bool = False, seed: int = 7)
     rng = random.Random(seed)
     plain = [SHAPES[shape](rng, number) for number in range(rows)]
     keyed = shape in {"readings", "uuids"}
-    meta = [_relayed(rng, number, keyed) if relayed else _own(keyed) for number in range(rows)]
+    meta = [_relayed(rng, number, keyed=keyed) if relayed else _own(keyed=keyed) for number in range(rows)]
     columns = [
         list(column)
         for column in zip(*(row + more for row, more in zip(plain, meta, strict=True)), strict=True)
@@ -126,11 +128,11 @@ def batch(shape: str, *, rows: int = ROWS, relayed: bool = False, seed: int = 7)
     return _message(Section(shape, 0, rows, columns)), plain
 
 
-def _own(keyed: bool) -> tuple[int, ...]:
+def _own(*, keyed: bool) -> tuple[int, ...]:
     return (1, _STAMP, 0, 812) if keyed else (1, 0, 812)
 
 
-def _relayed(rng: random.Random, number: int, keyed: bool) -> tuple[int, ...]:
+def _relayed(rng: random.Random, number: int, *, keyed: bool) -> tuple[int, ...]:
     """Rows of eight sites in commits of about ten rows, in the order in which they arrived."""
     commit = number // 10
     site, seq = 1 + commit * 5 % _PEERS, 40 + commit // _PEERS
@@ -149,13 +151,16 @@ def _message(section: Section) -> Message:
         rng.randbytes(32).hex(),
         sites,
         [f"site-{place}" for place in places],
-        Request(sites[1], {section.stream: Cursor(4711, rng.getrandbits(62))}, 0, b""),
+        Request(sites[1], {section.stream: Cursor(4711, rng.getrandbits(62))}, [section.stream], 0, b""),
         Page(1, b"", b"", True, 812, {section.stream: 800}, {812: rng.getrandbits(62)}, [section]),
         Gossip(
-            [Member(place, section.stream, 1, max(place - 1, 0)) for place in places],
+            [Member(place, section.stream, sites[0], 1, max(place - 1, 0)) for place in places],
             [Known(place, section.stream, vector, _STAMP + place) for place in places],
             {section.stream: 2},
             {place: Cursor(rng.randrange(5000), rng.getrandbits(62)) for place in places},
+            {section.stream: [sites[0]]},
+            {section.stream: 700},
+            {},
         ),
     )
 

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.__main__ import names
 
 STREAMS = {"insert_time_ratio", "delete_time_ratio", "extra_bytes_per_tuple", "rows_per_second"}
+STREAMS |= {"derived_insert_time_ratio", "derived_delete_time_ratio", "derived_extra_bytes_per_tuple"}
 FIGURES = {
     "join": STREAMS,
     "projection": STREAMS,
@@ -33,3 +34,12 @@ def test_an_unknown_benchmark_is_refused_by_name():
     )
     assert done.returncode == 2
     assert "no benchmark 'nonsense'; there are: " in done.stderr
+
+
+def test_a_row_on_the_wire_costs_little_more_than_the_row():
+    """Batches of 1,000 rows, whole messages, against the compressed rows alone."""
+    from benchmarks.wire_ratio import SHAPES, wire_ratio
+
+    ratios = wire_ratio()
+    assert len(ratios.by_shape) == 2 * len(SHAPES)
+    assert ratios.worst <= 1.3, ratios

@@ -17,6 +17,7 @@ def test_the_public_names():
         "Site",
         "StoreError",
         "SyncError",
+        "SyncReport",
         "crdt",
         "testing",
     ]

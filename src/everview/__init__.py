@@ -22,7 +22,7 @@ from everview.errors import (
 if TYPE_CHECKING:
     from everview import crdt, testing
     from everview.language.program import Program
-    from everview.site import Provenance, Site
+    from everview.site import Provenance, Site, SyncReport
 
 __all__ = [
     "DataError",
@@ -36,6 +36,7 @@ __all__ = [
     "Site",
     "StoreError",
     "SyncError",
+    "SyncReport",
     "crdt",
     "testing",
 ]
@@ -47,6 +48,7 @@ _HOMES = {
     "Provenance": "everview.site",
     "RefreshReport": "everview.hub",
     "Site": "everview.site",
+    "SyncReport": "everview.replication.report",
 }
 _EXTRAS = {"everview.hub": "hub"}
 """What a device may lack, and the extra that brings it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -17,14 +17,19 @@ from everview.engines.sqlite.watches import Callback, Change, Watch
 from everview.engines.sqlite.witnesses import Provenance, Witnesses
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, ProgramError, StoreError
+from everview.language.correlation import scans_of
+from everview.language.plan import Schema
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
-from everview.replication.exchange import Exchange, SyncReport
 from everview.replication.replica import Replica
+from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.transports.base import Transport
+from everview.replication.transports.memory import MemoryTransport
+from everview.replication.transports.reach import reach
 
-__all__ = ["Change", "Provenance", "Site", "Watch"]
+__all__ = ["Change", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
@@ -40,8 +45,12 @@ class Site:
         self._store = store
         self._reading = Reading(store)
         self._writing = Writing(store)
-        self._replica = Replica(store, self._writing)
-        self._bind: Callable[[str], Statement] = functools.lru_cache(KNOWN_STATEMENTS)(store.program.bind)
+        try:
+            self._replica = Replica(store, self._writing)
+        except BaseException:
+            store.close()
+            raise
+        self._bind: Callable[[str], Statement] = functools.lru_cache(KNOWN_STATEMENTS)(self._bound)
 
     @classmethod
     def open(
@@ -50,15 +59,17 @@ class Site:
         program: Program | None = None,
         *,
         name: str = "",
+        hosts: Iterable[str] | None = None,
     ) -> Self:
         """Open a store, or create it; ":memory:" keeps it in memory.
 
         A new store needs a program. An existing one must have been made for the same program, which need
-        not be given again.
+        not be given again. `hosts` names the relations and views that the site has, all if it is left out; a
+        view needs no inputs here, for other sites feed it. Naming more of them later adds those.
         """
         if not os.fspath(path):
             raise StoreError("an empty path names no file; ':memory:' keeps a store in memory", path="")
-        return cls(Store(os.fsdecode(path), program, name))
+        return cls(Store(os.fsdecode(path), program, name, hosts=hosts))
 
     @property
     def program(self) -> Program:
@@ -146,20 +157,20 @@ class Site:
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """Return all rows of a relation or view, duplicates repeated, sorted column by column."""
-        self.program.schema(name)
+        self._hosted(name)
         self._catch_up()
         return self._reading.sorted_rows(name, inside=self._inside)
 
     def why(self, name: str, row: Mapping[str, Any] | Sequence[Any]) -> Provenance:
         """Say which rows of relations a row of a view, or of a relation, is there for."""
-        schema = self.program.schema(name)
+        schema = self._hosted(name)
         (checked,) = check_rows(name, [replace(f, nullable=True) for f in schema], [row])
         with self._store.snapshot(inside=self._inside):
             return Witnesses(self._reading, inside=self._inside).why(name, checked)
 
     def explain(self, name: str) -> str:
         """Say how a view is kept, and why so."""
-        self.program.schema(name)
+        self._hosted(name)
         with self._store.reading(inside=self._inside) as handle:
             return explain(self._store.engine, name, handle.connection)
 
@@ -169,7 +180,7 @@ class Site:
         Weights are net and not 0. It is called in the committing thread, and not at first. It may write and
         query; an exception that it raises does not undo the commit, and reaches whoever committed.
         """
-        self.program.schema(name)
+        self._hosted(name)
         return self._writing.watch(name, callback)
 
     def status(self) -> dict[str, Any]:
@@ -179,15 +190,33 @@ class Site:
 
     # Other sites
 
-    def sync(self, peer: Site) -> SyncReport:
-        """Push and pull; afterwards both agree on what both host."""
-        if self._inside:
+    def sync(
+        self,
+        peer: Site | Transport | str | os.PathLike[str],
+        *,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+        progress: OnProgress | None = None,
+    ) -> SyncReport:
+        """Push and pull; afterwards both agree on what both host.
+
+        The peer is another site, a server ("https://host:port") or a folder that sites share. A server's
+        token is taken from EVERVIEW_TOKEN when none is given; `ca` names the file of the authority that
+        signed its certificate, else EVERVIEW_CA does. An interrupted sync goes on where it was.
+        """
+        if self._inside or (isinstance(peer, Site) and peer._inside):  # noqa: SLF001 - another of us
             raise StoreError("a transaction is open in this thread; sync after it")
-        exchange = Exchange(self._replica, peer.name)
-        message: bytes | None = exchange.open()
-        while message is not None:
-            message = exchange.receive(peer._replica.answer(message))
-        return exchange.report
+        if isinstance(peer, Site):
+            return MemoryTransport(peer.replica, peer.name).sync(self.replica, on_progress=progress)
+        if not isinstance(peer, str | os.PathLike):
+            return peer.sync(self.replica, on_progress=progress)
+        with closing(reach(peer, token=token, ca=ca)) as transport:
+            return transport.sync(self.replica, on_progress=progress)
+
+    @property
+    def replica(self) -> Replica:
+        """The site as transports and servers see it."""
+        return self._replica
 
     # Life
 
@@ -214,6 +243,25 @@ class Site:
     def _inside(self) -> bool:
         return self._writing.inside
 
+    def _hosted(self, name: str) -> Schema:
+        """The columns of a relation or view that is here."""
+        schema = self.program.schema(name)
+        here = self._store.engine.hosted()
+        if name not in here:
+            raise DataError(
+                f"{name} is not hosted here, only {', '.join(here)}; "
+                f"open the site with hosts={{{name!r}, …}} to have it too",
+                relation=name,
+            )
+        return schema
+
+    def _bound(self, sql: str) -> Statement:
+        """A statement over what is hosted here."""
+        statement = self.program.bind(sql)
+        for name in dict.fromkeys(scans_of(statement.plan)):
+            self._hosted(name)
+        return statement
+
     def _catch_up(self) -> None:
         """Value what lay in the future and does no longer."""
         if self._replica.due and not self._inside:
@@ -224,6 +272,7 @@ class Site:
         if found is None:
             kind = "a view, which is not written to" if name in self.program.views else "not in the program"
             raise DataError(f"{name} is {kind}", relation=name)
+        self._hosted(name)
         return found
 
     def __repr__(self) -> str:

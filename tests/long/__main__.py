@@ -21,7 +21,7 @@ def main():
     parser.add_argument("--cases", type=int, default=0, help="how many cases (0: until stopped)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first case's seed")
     arguments = parser.parse_args()
-    case = importlib.import_module(f"tests.long.{arguments.area}").case
+    area = importlib.import_module(f"tests.long.{arguments.area}")
     seeds = itertools.count(arguments.seed)
     if arguments.cases:
         seeds = itertools.islice(seeds, arguments.cases)
@@ -34,7 +34,7 @@ def main():
             )
             for seed in seeds:
                 try:
-                    case(seed)
+                    area.case(seed)
                 except Exception:
                     again = f"python -m tests.long {arguments.area} --cases 1 --seed {seed}"
                     progress.console.print(f"seed {seed} failed; again with: {again}")
@@ -43,6 +43,8 @@ def main():
                 progress.advance(task)
     except KeyboardInterrupt:
         pass
+    if hasattr(area, "summary"):
+        sys.stdout.write(f"{area.summary()}\n")
     sys.stdout.write(f"{done} passed, 0 failed\n")
     return 0
 

@@ -15,7 +15,7 @@ from everview.errors import StoreError
 if TYPE_CHECKING:
     from everview.site import Site
 
-__all__ = ["Debug", "Json", "Store", "count", "open_store", "print_json"]
+__all__ = ["Debug", "Json", "Store", "StoreOption", "count", "open_store", "print_json", "size"]
 
 
 def _remember(ctx: typer.Context, debug: bool) -> bool:  # noqa: FBT001 - typer calls it so
@@ -26,6 +26,9 @@ def _remember(ctx: typer.Context, debug: bool) -> bool:  # noqa: FBT001 - typer 
 
 Store: TypeAlias = Annotated[
     Path, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)
+]
+StoreOption: TypeAlias = Annotated[
+    Path, typer.Option("--store", metavar="FILE", help="The store's file.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Debug: TypeAlias = Annotated[
@@ -54,3 +57,13 @@ def count(things: Sized | int, name: str) -> str:
     """So many things, in words."""
     number = things if isinstance(things, int) else len(things)
     return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    """So many bytes, in words."""
+    found = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if found < 1000:
+            return f"{found:.0f} {unit}" if unit == "B" else f"{found:.1f} {unit}"
+        found /= 1000
+    return f"{found:.1f} TB"

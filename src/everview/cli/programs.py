@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from everview.language.program import Program
     from everview.language.relations import Relation
 
-__all__ = ["check", "init"]
+__all__ = ["check", "init", "loaded_program"]
 
 Text = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
 
@@ -35,7 +35,7 @@ def init(
     """
     from everview.site import Site  # noqa: PLC0415 - not needed for --help
 
-    loaded = _loaded(program)
+    loaded = loaded_program(program)
     if store.exists():
         raise StoreError(f"{store} exists already; choose another path, or remove it first", path=str(store))
     with Site.open(store, loaded, name=name) as site:
@@ -59,7 +59,7 @@ def check(
     Example: everview check rescue.sql
     """
     try:
-        found = _loaded(program)
+        found = loaded_program(program)
     except EverviewError as error:
         if as_json:
             print_json({"ok": False, "error": _told(error)})
@@ -84,7 +84,8 @@ def check(
     _print_program(found)
 
 
-def _loaded(path: Path) -> Program:
+def loaded_program(path: Path) -> Program:
+    """Read a program; an error in it names the file."""
     from everview.language.program import Program  # noqa: PLC0415 - not needed for --help
 
     if not path.is_file():

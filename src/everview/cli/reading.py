@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.options import Debug, Json, Store, open_store, print_json
+from everview.cli.options import Debug, Json, Store, open_store, print_json, size
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.witnesses import Provenance
@@ -160,7 +160,7 @@ def status(
         print_json(state)
         return
     facts = {
-        "store": f"{state['path']} ({_size(state['bytes'])})",
+        "store": f"{state['path']} ({size(state['bytes'])})",
         "name": state["name"] or "(none)",
         "incarnation": state["incarnation"],
         "program": state["program"][:12],
@@ -174,12 +174,3 @@ def status(
     long = max((len(number) for _, _, number in found), default=0)
     for kind, name, number in found:
         sys.stdout.write(f"{kind:9} {name:{wide}}  {number:>{long}} row{'' if number == '1' else 's'}\n")
-
-
-def _size(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

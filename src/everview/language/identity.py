@@ -31,7 +31,7 @@ from decimal import Decimal
 from typing import Any
 
 from everview.language.relations import Relation
-from everview.language.types import Kind
+from everview.language.types import Field, Kind
 
 ID_BYTES = 16
 
@@ -48,6 +48,12 @@ def tuple_id(relation: Relation, row: Sequence[Any]) -> bytes:
             tag, encode = _ENCODINGS[field.type.kind]
             digest.update(_measured(field.name.encode()) + tag + _measured(encode(value)))
     return digest.digest()[:ID_BYTES]
+
+
+def cell_encoder(field: Field) -> tuple[bytes, Callable[[Any], bytes]]:
+    """Return what stands before a column's value in the hash, but for the length, and what encodes it."""
+    tag, encode = _ENCODINGS[field.type.kind]
+    return _measured(field.name.encode()) + tag, encode
 
 
 def _measured(part: bytes) -> bytes:

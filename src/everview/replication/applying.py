@@ -49,6 +49,8 @@ class Outcome(Enum):
     """The reader must be listed by the sender first."""
     REFUSED = "refused"
     """The sender is expired, or of another group, or may write nothing here."""
+    LEFT = "left"
+    """The sender is of a smaller group, or this site was given up: it joins anew, and asks again."""
     REWOUND = "rewound"
     """The sender knows more of this site than it does itself: its store went back in time."""
 
@@ -111,26 +113,38 @@ class Cut:
             return Outcome.REFUSED
         if self._knows_another_us():
             return Outcome.REWOUND
-        self._list_provisional()
+        _, strange = self.knowledge.groups.settle(self.gossip.groups)
         streams: dict[str, bool] = {}
         news = False
         for stream, start in self.page.froms.items():
             if stream not in self.engine.streams or not self.rights.may_write(stream):
                 continue
-            if not self._may_take(stream):
-                continue
+            if stream in strange:
+                return Outcome.REFUSED
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
             known = cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
             if start > cursor.head or not known:
                 return Outcome.GAP
-            listed = self._lists_us(stream)
-            if stream not in state.joined and start > 0 and not self._goes_on(stream, cursor):
+            if stream in self.gossip.provisional and not self._may_sponsor(stream):
+                return Outcome.REFUSED
+            if stream not in state.joined and not self._may_join(stream, start, cursor):
                 return Outcome.UNLISTED
             news |= self.page.head >= cursor.head
-            streams[stream] = listed
+            streams[stream] = self._lists_us(stream)
         if not streams:
             return Outcome.REFUSED
         return streams if news else Outcome.STALE
+
+    def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
+        has = self._has(stream)
+        return self.knowledge.groups.may_join(stream, self.gossip, self.sender, start, cursor, has)
+
+    def _has(self, stream: str) -> Told:
+        """What the sender has of a stream; of a view, of its inputs joined."""
+        found = Told({})
+        for whole in self.engine.streams[stream].wholes:
+            join(found.vector, self._theirs(whole).vector)
+        return found
 
     def _knows_another_us(self) -> bool:
         """Whether the sender has a cursor on this incarnation, or commits of it, that are not known here."""
@@ -145,45 +159,21 @@ class Cut:
         head = self.commit.version - 1
         return any(told.vector.get(incarnation, 0) > head for told in self.told.get(self.sender, {}).values())
 
-    def _list_provisional(self) -> None:
-        """A site that took our snapshot without being listed becomes a member by telling us so."""
-        for stream, cursor in self.gossip.provisional.items():
-            group = self.knowledge.state.joined.get(stream)
-            if group is not None and self._is_ours(cursor):
-                self.knowledge.membership.list_member(self.sender, stream, group, self.knowledge.incarnation)
-
-    def _is_ours(self, cursor: Cursor) -> bool:
-        found = self.connection.execute(
+    def _may_sponsor(self, stream: str) -> bool:
+        """A provisional site's batch is for its sponsor, if that has forgotten nothing since it was read."""
+        cursor = self.gossip.provisional[stream]
+        ours = self.connection.execute(
             f"SELECT 1 FROM {TAGS} WHERE version = ? AND tag = ?", (cursor.head, cursor.tag)
-        )
-        return found.fetchone() is not None
-
-    def _may_take(self, stream: str) -> bool:
-        """Whether the sender speaks for our group; who waits to be listed is heard only by its sponsor.
-
-        And by that only if nothing was collected since the snapshot: else it may know of rows that are gone.
-        """
-        state = self.knowledge.state
-        ours = state.joined.get(stream)
-        cursor = self.gossip.provisional.get(stream)
-        if cursor is not None:
-            return (
-                ours is not None and self._is_ours(cursor) and state.collected.get(stream, 0) <= cursor.head
-            )
-        theirs = self.gossip.groups.get(stream)
-        return theirs is not None and ours in (None, theirs)
+        ).fetchone()
+        kept = self.knowledge.groups.forgotten_at(stream) <= cursor.head
+        return ours is not None and stream in self.knowledge.state.joined and kept
 
     def _lists_us(self, stream: str) -> bool:
-        group, own = self.gossip.groups.get(stream), self.knowledge.incarnation
+        group, own = self.gossip.groups.get(stream, [""])[0], self.knowledge.incarnation
         return any(
             inc == own and s == stream and g == group and length % 2
             for inc, s, g, length, _ in members_in(self.last)
         )
-
-    def _goes_on(self, stream: str, cursor: Cursor) -> bool:
-        """Whether it goes on where a snapshot ended that did not list us, with nothing collected since."""
-        waits = self.knowledge.state.provisional.get(stream) == self.sender
-        return waits and cursor.head > 0 and self.gossip.collected.get(stream, 0) <= cursor.head
 
     # Applying it.
 
@@ -225,8 +215,8 @@ class Cut:
         check(section, part.columns, len(message.sites))
         rows = self._rows(message, section, part)
         covered = False
-        if stream.name not in joining and part.columns[-2].word == "site":
-            whole = stream.wholes[section.part] if section.part < len(stream.wholes) else stream.name
+        if stream.name not in joining and section.part < len(stream.wholes):
+            whole = stream.wholes[section.part]
             told = self.knowledge.membership.own(whole).vector
             vector = self.knowledge.vector(told)
             covered = any(seq <= vector.get(site, 0) for site, seq in {row[-2:] for row in rows})
@@ -306,7 +296,7 @@ class Cut:
         """The snapshot by which the site joins decides over what it held before."""
         stream = self.engine.streams[name]
         changed = 0
-        for part, whole in zip(stream.parts, stream.wholes, strict=False):
+        for part, whole in zip(stream.held, stream.wholes, strict=True):
             self.knowledge.lay_out(self.connection, self._theirs(whole).vector)
             changed += self.engine.settle(self.connection, part, self.commit, self.on_change)
         return changed
@@ -327,14 +317,11 @@ class Cut:
             if end.head >= cursors.get(name, START).head:
                 cursors[name] = end
             if name in state.joined:
-                continue
-            if listed:
-                group = self.gossip.groups[name]
-                state.joined[name] = group
-                state.provisional.pop(name, None)
-                membership.list_member(self.knowledge.incarnation, name, group, self.sender)
+                self.knowledge.groups.absorb(name, self.gossip)
             else:
-                state.provisional[name] = self.sender
+                self.knowledge.groups.join(
+                    name, self.gossip, self.sender, self.commit.version, self._has(name), listed=listed
+                )
         membership.advance(
             self.commit.version if self.commit.grown else self.commit.version - 1,
             self.knowledge.store.clock.last,

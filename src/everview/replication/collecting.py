@@ -7,37 +7,74 @@ whoever inserts a row that it does not know starts above it.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from everview.engines.sqlite.streams import wholes_of
 from everview.replication.knowledge import Knowledge
+from everview.replication.state import Told
 
 EXPIRY_DAYS = 90.0
 """A member of whom nothing was heard for so long is given up: it holds up nobody's garbage any longer."""
 
+GRACE_US = 3600 * 1_000_000
+"""What is dead and stable is kept for so long at least: until then a site that nobody has met yet may come
+with a row that the deletion had not seen, and lose to it as the causal lengths say.
+"""
+
 _DAY_US = 24 * 3600 * 1_000_000
 
 
-def collect(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: float) -> int:
-    """Expire who stays away too long, and forget what is stable; return how many rows were forgotten."""
+def is_due(knowledge: Knowledge) -> bool:
+    """Whether it is time for a pass."""
+    return knowledge.store.environment.now_us() >= knowledge.state.passed_us + GRACE_US
+
+
+def ripen(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: float) -> int:
+    """One pass: forget what was stable at the pass before, and note what is stable now."""
+    state = knowledge.state
+    total = collect(knowledge, connection, expiry_days, state.ripe) if state.ripe else 0
+    state.passed_us = knowledge.store.environment.now_us()
+    stable = {name: knowledge.membership.stable(name) for name in knowledge.store.engine.program.relations}
+    state.ripe = {name: Told(vector, passed) for name, (vector, passed) in stable.items() if vector}
+    return total
+
+
+def collect(
+    knowledge: Knowledge,
+    connection: sqlite3.Connection,
+    expiry_days: float,
+    ripe: Mapping[str, Told] | None = None,
+) -> int:
+    """Expire who stays away too long, and forget what is stable; return how many rows were forgotten.
+
+    `ripe` limits it to what was stable at an earlier time, too.
+    """
     membership, state, engine = knowledge.membership, knowledge.state, knowledge.store.engine
     limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
     for incarnation in membership.absent(limit):
         membership.expire(incarnation)
-    head = knowledge.head(connection) - 1  # this commit grows nothing and will have no number
+    after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
     total = 0
     for name, stream in engine.streams.items():
         if name not in state.joined:
             continue
-        for part, relation in zip(stream.parts, stream.inputs, strict=False):
+        for part, relation in zip(stream.held, stream.inputs, strict=True):
             vector, passed = membership.stable(relation)
-            if not vector or not engine.garbage(connection, part):
+            if ripe is not None:
+                vector, passed = _least(vector, passed, ripe.get(relation, Told({})))
+            if not vector or not part.garbage(connection):
                 continue
             knowledge.lay_out(connection, vector)
-            count, floor = engine.collect(connection, part, passed)
+            count, floor = part.collect(connection, passed)
             if count and wholes_of(name, stream.inputs) == (name,) and floor > state.floors.get(name, 0):
                 state.floors[name] = floor
             if count:
-                state.collected[name] = head
+                state.collected[name] = after
             total += count
     knowledge.store.floors = state.floors
     return total
+
+
+def _least(vector: Mapping[str, int], passed: int, ripe: Told) -> tuple[dict[str, int], int]:
+    common = {origin: min(commit, ripe.vector.get(origin, 0)) for origin, commit in vector.items()}
+    return common, min(passed, ripe.reading)

@@ -6,27 +6,23 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from everview.errors import SyncError
 from everview.replication.applying import Outcome
 from everview.replication.messages import Message, Page
 from everview.replication.replica import Replica
-from everview.replication.report import Progress, SyncReport
+from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.wire import decode, encode
 
 __all__ = ["Exchange", "Progress", "SyncReport"]
 
-_STALLS = 8
+_STALLS = 4
 """How many messages may pass without anything moving before it is given up."""
 
 
 class Exchange:
     """One sync with a peer: `open`, then `receive` each answer and send what it returns, until None."""
 
-    def __init__(
-        self, replica: Replica, peer: str, *, on_progress: Callable[[Progress], None] | None = None
-    ) -> None:
+    def __init__(self, replica: Replica, peer: str, *, on_progress: OnProgress | None = None) -> None:
         self.report = SyncReport()
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
         self._taken = self._given = False
@@ -53,15 +49,22 @@ class Exchange:
         if applied is not None:
             self._taken = self._taken or applied.outcome in (Outcome.APPLIED, Outcome.STALE)
             self._stalls += applied.outcome not in (Outcome.APPLIED, Outcome.STALE)
+            if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):
+                self._taken = False
+                self._given = False
             if applied.outcome is Outcome.REFUSED and self._given:
                 self._taken = True  # there is nothing for us there
         give = None
         if message.request is not None and not self._given:
             give = self._replica.serve(message)
+            if give is not None and not give.page.froms and not self._taken:
+                give = None  # a stranger has nothing to say before it has joined
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
-            self._replica.collect_if_due()
+            self._replica.tidy()
             return None
+        if self._stalls > _STALLS and (applied is None or applied.outcome is Outcome.REFUSED):
+            return None  # neither has anything for the other
         if self._stalls > _STALLS:
             raise SyncError(
                 f"nothing moved in the last {_STALLS} messages with {self._peer}; try again",
@@ -85,7 +88,7 @@ class Exchange:
     def _progress(self) -> None:
         if self._on_progress is not None:
             doing = "sending" if self._taken else "receiving"
-            self._on_progress(Progress(doing, self.report.sent_rows, self.report.received_rows))
+            self._on_progress(Progress.of(self._peer, doing, self.report))
 
 
 def _rows(page: Page | None) -> int:

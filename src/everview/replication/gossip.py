@@ -25,8 +25,10 @@ class Register:
         return found
 
 
-def gossip_of(state: State, register: Register) -> Gossip:
-    """Return all that travels of a site's knowledge."""
+def gossip_of(
+    state: State, register: Register, groups: dict[str, list[str]], collected: dict[str, int]
+) -> Gossip:
+    """Return all that travels of a site's knowledge, with the groups of what it serves."""
     place = register.place
     members = [
         Member(place(incarnation), stream, group, held.length, place(held.sponsor) if held.sponsor else -1)
@@ -51,16 +53,16 @@ def gossip_of(state: State, register: Register) -> Gossip:
         if streams
     }
     provisional = {
-        stream: state.cursors.get(sponsor, {}).get(stream, START)
-        for stream, sponsor in sorted(state.provisional.items())
+        stream: state.cursors.get(waits.sponsor, {}).get(stream, START)
+        for stream, waits in sorted(state.provisional.items())
     }
     return Gossip(
         members,
         known,
         dict(sorted(state.floors.items())),
         cursors,
-        dict(sorted(state.joined.items())),
-        dict(sorted(state.collected.items())),
+        groups,
+        collected,
         provisional,
     )
 

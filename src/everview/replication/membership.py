@@ -33,6 +33,7 @@ class Membership:
     wanted: Mapping[str, tuple[str, ...]]
     """The streams this site holds → their inputs."""
     inputs: Inputs
+    now_us: Callable[[], int]
 
     # What this site has.
 
@@ -69,7 +70,7 @@ class Membership:
         if group in held:
             return False
         self.state.steps += 1
-        held[group] = Holding(1, sponsor, self.state.steps)
+        held[group] = Holding(1, sponsor, self.state.steps, self.now_us())
         return True
 
     def lists(self, incarnation: str, stream: str, group: str) -> bool:
@@ -155,7 +156,7 @@ class Membership:
             groups = state.members.setdefault(incarnation, {}).setdefault(stream, {})
             held = groups.get(group)
             if held is None:
-                held = groups[group] = Holding(0, heard=state.steps)
+                held = groups[group] = Holding(0, heard=state.steps, listed_us=self.now_us())
             if length > held.length:
                 held.length = length
                 news = True
@@ -198,8 +199,9 @@ class Membership:
         for incarnation in self.state.members:
             if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
                 continue
-            told = self.state.known.get(incarnation, {})
-            if told and max(microseconds(t.reading) for t in told.values()) < since_us:
+            readings = [microseconds(t.reading) for t in self.state.known.get(incarnation, {}).values()]
+            listed = [held.listed_us for held in self._holdings(incarnation)]
+            if max(readings or listed) < since_us:
                 found.append(incarnation)
         return found
 

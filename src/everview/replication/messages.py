@@ -111,8 +111,8 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     floors: dict[str, Count]
     cursors: dict[Count, Cursor]
     """The sender's furthest cursor on each site."""
-    groups: dict[str, str]
-    """Stream → the group whose member the sender is: the incarnation that founded it."""
+    groups: dict[str, list[str]]
+    """Stream → the group whose member the sender is, and then the groups that it has absorbed."""
     collected: dict[str, Count]
     """Stream → the sender's commit at its last collection."""
     provisional: dict[str, Cursor]

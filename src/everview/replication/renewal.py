@@ -34,7 +34,8 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool)
         whole: Told(dict(told.vector), told.reading) for whole, told in state.known.get(old, {}).items()
     }
     state.names[new] = store.name or knowledge.name
-    state.joined, state.provisional, state.cursors, state.peers = {}, {}, {}, {}
+    state.peers = {}
+    knowledge.groups.lose_all()
     knowledge.numbers[new] = store.number = number
     knowledge.incarnation = knowledge.membership.incarnation = new
     if retire:
@@ -64,15 +65,3 @@ def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writi
     knowledge.membership.advance(
         commit.version if commit.grown else commit.version - 1, knowledge.store.clock.last
     )
-
-
-def leave_group(knowledge: Knowledge, connection: sqlite3.Connection, stream: str) -> None:
-    """A smaller group was met: of two groups founded apart, the greater one's members join the other.
-
-    The site stays listed in the old group, which so collects nothing that it has not seen.
-    """
-    state = knowledge.state
-    del state.joined[stream]
-    for cursors in state.cursors.values():
-        cursors.pop(stream, None)
-    connection.execute(f"DELETE FROM {PAGES}")

@@ -6,34 +6,38 @@ site is in the store first, so that a site that dies and comes back stands by wh
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.names import STORE, TAGS
-from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, SyncError, WireError
 from everview.replication import renewal, serving
 from everview.replication.applying import Applied, Cut, Outcome
-from everview.replication.collecting import EXPIRY_DAYS, collect
+from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.messages import PROTOCOL, START, Cursor, Message, Page, Refusal, Request
+from everview.replication.report import OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
 from everview.replication.status import replication_status
 from everview.replication.wire import decode, encode
+
+if TYPE_CHECKING:
+    from everview.replication.exchange import Exchange
 
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
@@ -63,6 +67,7 @@ class Replica:
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
+        self._derived: set[str] = set()
         self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
@@ -73,7 +78,7 @@ class Replica:
             self.opened_at = self._knowledge.head(connection)
             strange = self._lineage.look(connection)
         if strange is not None:
-            with self._committing() as connection:
+            with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, retire=strange == "rewound")
 
     # Who and where.
@@ -103,6 +108,12 @@ class Replica:
 
     # The dialling side.
 
+    def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Exchange:
+        """Begin to sync with the peer at an address."""
+        from everview.replication.exchange import Exchange  # noqa: PLC0415 - it is made of a replica
+
+        return Exchange(self, peer, on_progress=on_progress)
+
     def ask(self, address: str, *, give: Served | None = None, incarnation: str | None = None) -> Message:
         """Return a message that asks the peer at an address for what is new, and may answer it, too."""
         with self._telling() as connection:
@@ -121,36 +132,42 @@ class Replica:
         """Take what a message brings; None when its page is one of several, or it has none."""
         self._check(message)
         applied = self._take_page(message, data, rights) if message.page is not None else None
-        with self._telling() as connection:
-            state = self._knowledge.state
-            self._meet(connection, message)
+        with self._telling():
+            anew = self._meet(message)
             if address:
                 now = self._store.environment.now_us()
-                state.peers[address] = Peer(message.sites[0], now)
-        return applied
+                self._knowledge.state.peers[address] = Peer(message.sites[0], now)
+        return Applied(Outcome.LEFT) if anew else applied
 
     # The listening side.
 
     def answer(self, data: bytes, rights: Rights = ALL) -> bytes:
         """Take any message, and return the answer: never an exception for what a peer may send."""
         try:
+            return self.respond(data, rights)
+        except WireError as error:
+            return self._refuse("malformed", str(error), retry=error.retry)
+        except EverviewError as error:
+            return self._refuse("store", str(error), retry=True)
+
+    def respond(self, data: bytes, rights: Rights = ALL) -> bytes:
+        """Answer a message; WireError if it is none, and the store's own errors as they are."""
+        try:
             message = decode(data)
             self._check(message, rights)
             applied = self.hear(message, data, "", rights)
             more = message.page is None or (applied is None and not message.page.done)
-            again = applied is not None and applied.outcome is Outcome.GAP
+            again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
                 page = self._serve(connection, message, rights) if message.request is not None else None
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
                 return encode(self._message(wanted, page))
-        except WireError as error:
-            return self._refuse("malformed", str(error), retry=error.retry)
+        except WireError:
+            raise
         except SyncError as error:
             return self._refuse("refused", str(error), retry=error.retry)
-        except EverviewError as error:
-            return self._refuse("store", str(error), retry=True)
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
@@ -169,10 +186,10 @@ class Replica:
         after, done = b"", False
         while not done:
             with self._telling() as connection:
-                self._found()
+                self._knowledge.groups.found(self._store.engine.streams)
                 streams = [(stream, since) for stream in self._servable(provisional=True)]
                 served = self._page(connection, streams, after, {}, None, 0)
-                data = encode(self._message(None, served))
+                data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
             yield data
 
@@ -192,19 +209,73 @@ class Replica:
         return self._apply(cut[:-1], cut[-1], ALL)
 
     def request(self) -> bytes:
-        """Return a message with the cursors on everybody, to be left where others find it."""
+        """Return a message with the cursors on everybody, to be left where others find it.
+
+        Of a site of which some stream has not been read yet it shows none, to be given the whole.
+        """
         with self._telling():
-            return encode(self._message(None, None))
+            message = self._message(self._wants(), None)
+            gossip = message.gossip
+            assert gossip is not None
+            cursors = {
+                place: self._least_cursor(message.sites[place])
+                for place in gossip.cursors
+                if self._least_cursor(message.sites[place]).head
+            }
+            return encode(
+                msgspec.structs.replace(message, gossip=msgspec.structs.replace(gossip, cursors=cursors))
+            )
+
+    def _wants(self) -> Request:
+        """What is hosted here, asked of nobody; it says what is still to be joined."""
+        engine, state = self._store.engine, self._knowledge.state
+        joined = [name for name in engine.streams if name in state.joined]
+        return Request("", dict.fromkeys(engine.streams, START), joined, 0, b"")
+
+    def _least_cursor(self, incarnation: str) -> Cursor:
+        """The cursor on a site in the stream read least of those that it is known to hold."""
+        state, engine = self._knowledge.state, self._store.engine
+        cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
+        found = [
+            cursors[name] if name in cursors and self._is_in(name) else START
+            for name in engine.streams
+            if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
+        ]
+        return min(found, key=lambda cursor: cursor.head, default=START)
 
     def cursor_of(self, data: bytes) -> int | None:
         """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
         message = decode(data)
         self._check(message)
         with self._telling() as connection:
-            self._meet(connection, message)
+            self._meet(message)
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
             return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
+
+    def cursor_on(self, incarnation: str) -> int:
+        """Return how far a site has been read, in the stream read least of those that it is known to hold."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return self._least_cursor(incarnation).head
+
+    def _is_in(self, stream: str) -> bool:
+        return stream in self._knowledge.state.joined or stream in self._knowledge.state.provisional
+
+    @staticmethod
+    def extent(data: bytes) -> tuple[int, int]:
+        """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
+        page = decode(data).page
+        return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
+
+    @property
+    def standing(self) -> str:
+        """A word for the groups that the site is in, or waits to be in; its batches tell them."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            state = self._knowledge.state
+        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
 
@@ -214,16 +285,13 @@ class Replica:
             self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
             return collect(self._knowledge, connection, self._expiry_days)
 
-    def collect_if_due(self) -> int:
-        """Forget what is stable, if there is anything dead to forget."""
-        engine = self._store.engine
-        with self._store.reading(inside=False) as handle:
-            held = any(
-                engine.garbage(handle.connection, part)
-                for stream in engine.streams.values()
-                for part in stream.parts[: len(stream.inputs)]
-            )
-        return self.collect() if held else 0
+    def tidy(self) -> int:
+        """Forget what has been dead and stable for a while, now and then; return how many rows."""
+        if not is_due(self._knowledge):
+            return 0
+        with self._committing() as connection:
+            self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
+            return ripen(self._knowledge, connection, self._expiry_days)
 
     def expire(self, incarnation: str) -> bool:
         """Give a member up: it is no longer waited for, and must join anew."""
@@ -238,7 +306,7 @@ class Replica:
         grown = 0
         with self._committing() as connection:
             commit = self._writing.commit
-            for relation in self._keyed:
+            for relation in self._store.engine.timed():
                 self._store.clock.observe(relation.last_due(connection, limit))
                 count = relation.come(connection, commit.version, limit)
                 if count:
@@ -250,13 +318,9 @@ class Replica:
             self._look_ahead(connection)
         return grown
 
-    @property
-    def _keyed(self) -> list[KeyedRelation]:
-        return [r for r in self._store.engine.relations.values() if isinstance(r, KeyedRelation)]
-
     def _look_ahead(self, connection: sqlite3.Connection) -> None:
         """Note when the next version from the future is due."""
-        times = [relation.next_time(connection) for relation in self._keyed]
+        times = [relation.next_time(connection) for relation in self._store.engine.timed()]
         self._next = min((stamp for stamp in times if stamp is not None), default=None)
 
     @property
@@ -283,7 +347,12 @@ class Replica:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
-                connection.execute(f"UPDATE {STORE} SET clock = ?", (self._store.clock.last,))
+                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it.
+                connection.execute(
+                    f"UPDATE {STORE} SET clock = ?, shown = version", (self._store.clock.last,)
+                )
+                if self._writing.commit.grown:
+                    connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")
         except BaseException:
             self._knowledge.forget()
             raise
@@ -331,24 +400,35 @@ class Replica:
     def _message(self, request: Request | None, served: Served | None) -> Message:
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
-        gossip = gossip_of(knowledge.state, register)
+        served_now = [stream.name for stream in self._servable()]
+        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
+        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
 
-    def _meet(self, connection: sqlite3.Connection, message: Message) -> None:
-        """Hear of members and groups; a site that was given up, or meets a smaller group, joins anew."""
+    def _meet(self, message: Message) -> bool:
+        """Hear of members and groups; return whether the site is to join anew, and must ask again.
+
+        So does a site that was given up, and one that meets a smaller group than its own.
+        """
         knowledge = self._knowledge
         knowledge.membership.meet(members_in(message))
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
                 renewal.renew(knowledge, writer, retire=False)
+            return True
+        left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
-            for stream, group in message.gossip.groups.items():
-                ours = knowledge.state.joined.get(stream)
-                if ours is not None and group < ours:
-                    renewal.leave_group(knowledge, connection, stream)
+            left, _ = knowledge.groups.settle(message.gossip.groups)
+        request = message.request
+        if request is not None:
+            wants = [stream for stream in request.streams if stream not in request.joined]
+            if request.sender:  # asked, and not merely overheard
+                knowledge.groups.found(wants)
+            knowledge.groups.enlist(message.sites[0], wants)
+        return bool(left)
 
     def _request(self, connection: sqlite3.Connection, sender: str, rights: Rights) -> Request:
         """Ask a sender for all that is hosted here, or for the next page of a cut that has begun.
@@ -360,10 +440,7 @@ class Replica:
         streams = [name for name in self._store.engine.streams if rights.may_write(name)]
         cursors = state.cursors.get(sender, {})
         joined = [name for name in streams if name in state.joined]
-        asked = {
-            name: cursors.get(name, START) if name in state.joined or name in state.provisional else START
-            for name in streams
-        }
+        asked = {name: cursors.get(name, START) if name in state.joined else START for name in streams}
         begun = Staging(connection, sender).last()
         if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
             return Request(sender, asked, joined, begun.cut, begun.reached)
@@ -385,21 +462,6 @@ class Replica:
                 found.append(stream)
         return found
 
-    def _group(self, stream: Stream) -> str:
-        """The group in which a stream is served; of a view, those of its inputs."""
-        joined = self._knowledge.state.joined
-        return joined.get(stream.name) or "+".join(joined.get(name, "") for name in stream.inputs)
-
-    def _found(self, streams: Iterable[str] | None = None) -> None:
-        """Found a group for relations in which the site is no member yet."""
-        knowledge = self._knowledge
-        for name, stream in knowledge.store.engine.streams.items():
-            state = knowledge.state
-            wanted = streams is None or name in streams
-            if wanted and stream.is_base and name not in state.joined and name not in state.provisional:
-                state.joined[name] = knowledge.incarnation
-                knowledge.membership.list_member(knowledge.incarnation, name, knowledge.incarnation)
-
     def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
         request, reader, knowledge = message.request, message.sites[0], self._knowledge
         if request is None or request.sender != knowledge.incarnation:
@@ -413,19 +475,17 @@ class Replica:
             page = Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
             return Served(page, Register(knowledge.incarnation))
         strangers = set(request.streams) - set(request.joined)
-        self._found(strangers)
-        groups = {} if message.gossip is None else message.gossip.groups
+        told = {} if message.gossip is None else message.gossip.groups
         streams = []
         for stream in self._servable():
             cursor = request.streams.get(stream.name)
             if cursor is None or not rights.may_read(stream.name):
                 continue
-            group = self._group(stream)
-            if stream.name in strangers:
-                knowledge.membership.list_member(reader, stream.name, group, knowledge.incarnation)
-            elif groups.get(stream.name, group) != group:
+            theirs = None if stream.name in strangers else told.get(stream.name, [""])[0]
+            if theirs is not None and theirs != knowledge.groups.group(stream.name):
                 continue
             streams.append((stream, cursor.head))
+        self._index_derived([stream.name for stream, _ in streams])
         vectors = known_in(message).get(reader, {})
         skipped = {
             stream.name: knowledge.vector(vectors[stream.name].vector)
@@ -433,6 +493,15 @@ class Replica:
             if stream.is_base and stream.name in vectors and stream.name not in strangers
         }
         return self._page(connection, streams, request.after, skipped, heads, request.cut)
+
+    def _index_derived(self, streams: list[str]) -> None:
+        """A stream that is derived needs its indexes from when it is first read."""
+        new = [s for s in streams if s not in self._store.engine.streams and s not in self._derived]
+        if new:
+            with self._store.writing() as connection:
+                for stream in new:
+                    self._store.engine.index_versions(connection, stream)
+            self._derived.update(new)
 
     def _page(
         self,
@@ -494,7 +563,9 @@ class Replica:
             knowledge.membership.meet(members_in(last))
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
             cut = Cut(knowledge, connection, commit, staged, last, rights, self._writing.collect)
-            self._leave_greater(cut, connection)
+            if last.request is not None:
+                wants = [name for name in last.request.streams if name not in last.request.joined]
+                knowledge.groups.enlist(cut.sender, wants)
             found = cut.look()
             if isinstance(found, dict):
                 applied = Applied(Outcome.APPLIED, cut.apply(found))
@@ -506,12 +577,6 @@ class Replica:
             staging.clear()
             self._look_ahead(connection)
             return applied
-
-    def _leave_greater(self, cut: Cut, connection: sqlite3.Connection) -> None:
-        for stream, group in cut.gossip.groups.items():
-            ours = self._knowledge.state.joined.get(stream)
-            if ours is not None and group < ours and cut.sender not in self._knowledge.state.expired:
-                renewal.leave_group(self._knowledge, connection, stream)
 
     def _rewound(self) -> None:
         """A reader shows a tag that is not ours: the store went back in time unnoticed."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+__all__ = ["OnProgress", "Progress", "SyncReport"]
 
 
 @dataclass(slots=True)
@@ -13,6 +16,8 @@ class SyncReport:
     received_rows: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
+    skipped_files: int = 0
+    """Files in a folder that could not be used: torn, foreign, or of another program."""
 
     def __add__(self, other: SyncReport) -> SyncReport:
         return SyncReport(
@@ -20,13 +25,27 @@ class SyncReport:
             self.received_rows + other.received_rows,
             self.sent_bytes + other.sent_bytes,
             self.received_bytes + other.received_bytes,
+            self.skipped_files + other.skipped_files,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sync is: what is being done, and the rows that went each way so far."""
+    """How far a sync is: with whom, what is being done, and what went each way so far."""
 
+    peer: str
     doing: str
     sent_rows: int
     received_rows: int
+    sent_bytes: int
+    received_bytes: int
+
+    @classmethod
+    def of(cls, peer: str, doing: str, report: SyncReport) -> Progress:
+        """Return what a report says so far."""
+        return cls(
+            peer, doing, report.sent_rows, report.received_rows, report.sent_bytes, report.received_bytes
+        )
+
+
+OnProgress = Callable[[Progress], object]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from everview.engines.sqlite.names import STORE
-from everview.engines.sqlite.parts import Part, Position, Row
+from everview.engines.sqlite.parts import SITE, Part, Position, Row
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
@@ -135,7 +135,7 @@ def _checked(place: tuple[int, tuple[Any, ...]]) -> tuple[int, tuple[Any, ...]]:
 
 def _unseen(rows: list[Row], part: Part, vector: Vector | None) -> list[Row]:
     """Drop what the reader's vector covers; the origin is in the last two columns."""
-    if not vector or part.columns[-2].word != "site":
+    if not vector or part.columns[-2:-1] != (SITE,):
         return rows
     return [row for row in rows if row[-1] > vector.get(row[-2], 0)]
 

@@ -10,12 +10,14 @@ from everview.replication.messages import Cursor
 class Holding(msgspec.Struct):
     """A member holds a stream while `length` is odd.
 
-    `sponsor` is whose snapshot it joined from, `heard` the step at which it was first heard of here.
+    `sponsor` is whose snapshot it joined from, `heard` the step, and `listed_us` the time, at which it was
+    first heard of here.
     """
 
     length: int
     sponsor: str = ""
     heard: int = 0
+    listed_us: int = 0
 
 
 class Told(msgspec.Struct):
@@ -32,6 +34,17 @@ class Peer(msgspec.Struct):
     synced_us: int
 
 
+class Provisional(msgspec.Struct):
+    """A stream that came with a snapshot that did not list this site.
+
+    `covered` is the vector of that snapshot; of a view, of its inputs joined.
+    """
+
+    sponsor: str
+    group: str
+    covered: dict[str, int]
+
+
 class State(msgspec.Struct):
     """Members, vectors, cursors, floors. Small: it grows with the number of sites, not with the rows."""
 
@@ -44,14 +57,25 @@ class State(msgspec.Struct):
     steps: int = 0
     names: dict[str, str] = {}
     joined: dict[str, str] = {}
-    """Stream that may be served → its group, the incarnation that founded it."""
-    provisional: dict[str, str] = {}
-    """Stream → the sponsor that has not listed this site yet."""
+    """Stream that may be served → its group."""
+    provisional: dict[str, Provisional] = {}
+    former: dict[str, str] = {}
+    """Stream → the group it was in before."""
+    bound: list[str] = []
+    """Streams that must return to their former group, or to one that has absorbed it."""
+    absorbed: dict[str, list[str]] = {}
+    """Stream → the groups that its group has absorbed, and those it was in itself."""
+    founded: int = 0
+    """Groups that were founded here: one that was left is not founded again under its name."""
     cursors: dict[str, dict[str, Cursor]] = {}
     """Sender → stream → how far it was read."""
     floors: dict[str, int] = {}
     collected: dict[str, int] = {}
     """Stream → the commit at the last collection."""
+    ripe: dict[str, Told] = {}
+    """Relation → what was stable at the last pass, and may be collected at the next."""
+    passed_us: int = 0
+    """When the last pass was."""
     peers: dict[str, Peer] = {}
     """Address → who answered there."""
     dropped: int = 0
@@ -60,6 +84,39 @@ class State(msgspec.Struct):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(State)
+
+
+def essence(state: State, own: str) -> bytes:
+    """Return what has to be in the store before it is told: all but what is known anew at any time.
+
+    That is the site's own last commit and its clock, how late it was at others when they last spoke, and when.
+    """
+    return _ENCODER.encode(
+        (
+            state.members,
+            {
+                incarnation: {
+                    whole: {o: n for o, n in told.vector.items() if o != own or incarnation != own}
+                    for whole, told in wholes.items()
+                }
+                for incarnation, wholes in state.known.items()
+            },
+            state.expired,
+            state.names,
+            state.joined,
+            state.provisional,
+            state.former,
+            state.bound,
+            state.absorbed,
+            state.founded,
+            state.cursors,
+            state.floors,
+            state.collected,
+            state.passed_us,
+            {address: peer.incarnation for address, peer in state.peers.items()},
+            state.dropped,
+        )
+    )
 
 
 def dump(state: State) -> bytes:

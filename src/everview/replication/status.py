@@ -75,7 +75,7 @@ def _held(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any
     engine, state = knowledge.store.engine, knowledge.state
     held = {}
     for name, stream in engine.streams.items():
-        dead = sum(engine.garbage(connection, part) for part in stream.parts[: len(stream.inputs)])
+        dead = sum(part.garbage(connection) for part in stream.held)
         if not dead:
             continue
         waits = set()

@@ -13,16 +13,25 @@ from everview.engines.sqlite.circuits.compiler import Compiler
 from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
-from everview.engines.sqlite.parts import Arrival, Part
-from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.engines.sqlite.derivations.keyed_ids import KeyedIds
+from everview.engines.sqlite.derivations.received import Received
+from everview.engines.sqlite.hosting import (
+    derived_streams,
+    held_relations,
+    received_cores,
+    wanted_streams,
+)
+from everview.engines.sqlite.parts import Arrival, Held
+from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.engines.sqlite.streams import Stream
-from everview.language.plan import Plan
+from everview.language.plan import Plan, Scan
 from everview.language.program import Program
+from everview.planner.exchange import Exchange
 from everview.planner.facts import Facts, catalog_of
-from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
 
 OnChange = Callable[[sqlite3.Connection, Changed], None]
@@ -33,8 +42,15 @@ class Engine:
     """A compiled program: the tables it needs, how writes go in, and how contents are read."""
 
     program: Program
+    hosts: frozenset[str] | None = None
+    """The relations and views that are shown here; None stands for all."""
     circuit: Circuit = field(default_factory=Circuit)
+    exchange: Exchange = field(init=False)
+    """How each of the hosted views is kept."""
     relations: dict[str, StoredRelation] = field(default_factory=dict)
+    """The relations that are here, also those that are not shown."""
+    received: dict[str, Received] = field(default_factory=dict)
+    """The cores of views that come from elsewhere."""
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     """The views, rewritten one by one."""
@@ -43,43 +59,66 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
-        for number, (name, relation) in enumerate(self.program.relations.items()):
-            self.relations[name] = stored_relation(self.circuit, relation, number)
-            self.nodes[name] = self.relations[name].node(self.circuit)
+        if self.hosts is None:
+            self.hosts = frozenset(self.program.names())
+        self.exchange = Exchange(self.program, self.hosts)
+        self.relations.update(held_relations(self.circuit, self.exchange))
+        self.received.update(received_cores(self.circuit, self.exchange))
+        self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = catalog_of(self.program)
-        facts = Facts(known)
-        self.plans.update((n, rewrite(v.plan, facts=facts)) for n, v in self.program.views.items())
+        known.update(self.exchange.core_keys(known))
+        self.plans.update((name, kept.plan) for name, kept in self.exchange.views.items())
         self.shared.update(share(self.plans).plans)
         for name, plan in self.shared.items():
             known.setdefault(name, Facts(known).keys(plan))
         compiler = Compiler(self.circuit, self.nodes, Facts(known))
         for name, plan in self.shared.items():
-            self.nodes[name] = compiler.kept(plan)
+            plain = isinstance(plan, Scan) and plan.name in self.received
+            self.nodes[name] = compiler.node(plan) if plain else compiler.kept(plan)
+
+    @property
+    def sources(self) -> dict[str, StoredRelation | Received]:
+        """The relations and cores whose tables are not computed from others."""
+        return {**self.relations, **self.received}
+
+    def hosted(self) -> list[str]:
+        """Return the relations and views that are shown here, relations first."""
+        return [name for name in self.program.names() if name in self.exchange.hosts]
 
     def relation_ddl(self) -> list[str]:
-        """Return what creates the tables of the relations."""
-        return [statement for relation in self.relations.values() for statement in relation.ddl()]
+        """Return what creates the tables of the relations, and of what is received of views."""
+        return [statement for source in self.sources.values() for statement in source.ddl()]
+
+    @property
+    def truth(self) -> set[str]:
+        """The tables that are not computed from others."""
+        return {table for source in self.sources.values() for table in source.tables}
 
     def view_ddl(self) -> list[str]:
         """Return what creates the tables that keep views, indexes, and the SQL views that others read."""
         return [
             *self.circuit.ddl,
             *self.circuit.index_ddl(),
-            *(self._public(name) for name in self.program.names()),
+            *(self._public(name) for name in self.hosted()),
         ]
 
     def _public(self, name: str) -> str:
         """A plain SQL view under the name that the program gives, with values as people write them."""
         schema = self.program.schema(name)
-        (select,) = self.contents(name)
+        selects = self.contents(name)
         shown = [
-            f"{public_sql(f.type, sql)} AS {quoted(f.name)}"
-            for f, sql in zip(schema, select.columns, strict=True)
+            [
+                f"{public_sql(f.type, sql)} AS {quoted(f.name)}"
+                for f, sql in zip(schema, select.columns, strict=True)
+            ]
+            for select in selects
         ]
-        if select.weight == "1":
-            return f"CREATE VIEW {quoted(name)} AS {select.sql(columns=shown)}"
+        if all(select.weight == "1" for select in selects):
+            rows = [select.sql(columns=cells) for select, cells in zip(selects, shown, strict=True)]
+            return f"CREATE VIEW {quoted(name)} AS {' UNION ALL '.join(rows)}"
+        (select,) = selects
         copies = internal("copies")  # a name that no column of a program has by accident
-        inner = select.sql(columns=[*shown, f"{select.weight} AS {copies}"])
+        inner = select.sql(columns=[*shown[0], f"{select.weight} AS {copies}"])
         names = ", ".join(quoted(f.name) for f in schema)
         return (
             f"CREATE VIEW {quoted(name)} AS WITH RECURSIVE copy ({names}, {copies}) AS ({inner} UNION ALL "
@@ -94,7 +133,7 @@ class Engine:
 
     def rows_sql(self, name: str) -> str:
         """Return the SELECT of a relation's or view's rows, as c0, c1, … and w."""
-        return united(self.contents(name), self.program.schema(name))
+        return united(self.contents(name), self.nodes[name].schema)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
         """Create the temporary tables that a writing connection needs."""
@@ -117,7 +156,7 @@ class Engine:
             if first.fills:
                 filled.add(first.fills)
         # All at once: what a step reads of other relations is what they have now, less what is staged.
-        filled |= {r.delta for r in self.relations.values() if r.stage_all(connection)}
+        filled |= {source.delta for source in self.sources.values() if source.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
 
     def insert(
@@ -156,20 +195,29 @@ class Engine:
     @cached_property
     def streams(self) -> dict[str, Stream]:
         """What this site reads from others."""
-        return {name: Stream(name, (relation,), (name,)) for name, relation in self.relations.items()}
+        return wanted_streams(self.exchange, self.relations, self.received)
+
+    @cached_property
+    def _derived(self) -> dict[str, Stream]:
+        """What this site does not read, but can derive for others."""
+        found = derived_streams(self.circuit, self.exchange, self.relations)
+        return {name: stream for name, stream in found.items() if name not in self.streams}
 
     @property
     def offers(self) -> list[str]:
         """The streams that this site can serve."""
-        return list(self.streams)
+        return [*self.streams, *self._derived]
 
     def offered(self, name: str) -> Stream | None:
         """Return a stream that this site can serve, if it has what it takes."""
-        return self.streams.get(name)
+        return self.streams.get(name) or self._derived.get(name)
 
     def inputs_of(self, stream: str) -> tuple[str, ...]:
         """Return the base relations that a stream tells of; none if the program has no such stream."""
-        return (stream,) if stream in self.program.relations else ()
+        if stream in self.program.relations:
+            return (stream,)
+        core = self.exchange.all_cores.get(stream)
+        return () if core is None else core.inputs
 
     def merge(
         self,
@@ -180,38 +228,34 @@ class Engine:
         on_change: OnChange | None = None,
     ) -> int:
         """Join rows that came from another site, and bring all views up to date; return how many grew."""
-        assert part == 0
-        relation = self.relations[stream]
-        grown = relation.merge(connection, arrival)
+        grown = self.streams[stream].parts[part].merge(connection, arrival)
         if grown:
-            self.propagate(connection, (relation.delta,), on_change, shrinks=True)
+            self.propagate(connection, (self.sources[stream].delta,), on_change, shrinks=True)
         return grown
 
     def settle(
-        self, connection: sqlite3.Connection, part: Part, commit: Commit, on_change: OnChange | None = None
+        self, connection: sqlite3.Connection, part: Held, commit: Commit, on_change: OnChange | None = None
     ) -> int:
         """End the joining of a stream: the snapshot decides over what was held before."""
-        assert isinstance(part, StoredRelation)
         changed = part.settle(connection, commit)
         connection.execute(f"DELETE FROM {part.kept}")
         if changed:
             self.propagate(connection, (part.delta,), on_change, shrinks=True)
         return changed
 
-    def garbage(self, connection: sqlite3.Connection, part: Part) -> int:
-        """Return how many dead rows a part holds."""
-        assert isinstance(part, StoredRelation)
-        return part.garbage(connection)
+    def timed(self) -> list[KeyedRelation | KeyedIds]:
+        """Return what may hold versions from the future."""
+        parts = (part for stream in self.streams.values() for part in stream.parts)
+        return [part for part in parts if isinstance(part, KeyedRelation | KeyedIds)]
 
-    def collect(self, connection: sqlite3.Connection, part: Part, passed: int) -> tuple[int, int]:
-        """Forget what is dead and stable of a part; return how many rows, and the floor."""
-        assert isinstance(part, StoredRelation)
-        return part.collect(connection, passed)
+    def index_versions(self, connection: sqlite3.Connection, stream: str | None = None) -> None:
+        """Create the indexes by which changes are found; a site that never meets another does without.
 
-    def index_versions(self, connection: sqlite3.Connection) -> None:
-        """Create the indexes by which changes are found; a site that never meets another does without."""
-        for relation in self.relations.values():
-            for statement in relation.version_ddl():
+        Those for a stream that is only derived are made when somebody first reads it.
+        """
+        wanted = list(self.streams.values()) if stream is None else [self._derived[stream]]
+        for part in (part for found in wanted for part in found.parts):
+            for statement in part.version_ddl():
                 connection.execute(statement)
 
     def propagate(

@@ -8,7 +8,16 @@ import sqlite3
 from everview.engines.sqlite.circuits.circuit import Step
 from everview.engines.sqlite.engine import Engine
 from everview.language.correlation import scans_of
+from everview.language.expressions import TRUE
+from everview.planner.exchange import Kept, Way
 from everview.planner.explain import explain as explain_plan
+from everview.planner.expression_text import expression_text
+
+_HOW = {
+    Way.LOCAL: "{name} is kept by a local circuit, because {why}.",
+    Way.RECEIVED: "{name} comes from other sites as derivations, because {why}.",
+    Way.CUT: "{name} is cut: parts of it come from other sites, the rest is a local circuit, because {why}.",
+}
 
 
 def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
@@ -19,9 +28,11 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         kind = relation.semantics.value.replace("_", "-")
         table = engine.relations[name].table.name
         return f"{name} is a {kind} relation: it is written to, and stored in the table {table}."
-    reads = ", ".join(program.views[name].reads)
-    lines = [
-        f"{name} is kept by a local circuit, because this site hosts all that it reads: {reads}.",
+    kept = engine.exchange.views[name]
+    lines = [_HOW[kept.way].format(name=name, why=kept.why), *_received(engine, kept, connection)]
+    if kept.way is Way.RECEIVED:
+        return "\n".join(lines)
+    lines += [
         "",
         "Plan:",
         *(f"  {line}" for line in explain_plan(engine.shared[name]).splitlines()),
@@ -37,6 +48,31 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
     else:
         lines += ["", "All of it is by change: a commit costs what it changes, not what there is."]
     return "\n".join(lines)
+
+
+def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> list[str]:
+    """What comes from elsewhere: the derivations of each branch, the liveness of each input."""
+    lines = (
+        ["", *(f"{name} is received whole, and not shown." for name in kept.hidden)] if kept.hidden else []
+    )
+    for core in kept.cores:
+        received = engine.received[core.name]
+        lines += [
+            "",
+            f"{core.name}, any site feeds it that hosts {', '.join(core.inputs)}, or receives it too:",
+        ]
+        for branch in received.branches:
+            joined = " ⋈ ".join(atom.name for atom in branch.branch.atoms)
+            held = connection.execute(f"SELECT count(*) FROM {branch.table}").fetchone()[0]
+            dead = branch.garbage(connection)
+            lines.append(f"  derivations from {joined}: {held:,} in {branch.table}, {dead:,} of them dead")
+        for part in received.inputs:
+            condition = core.passing(part.relation)
+            fields = [field.name for field in part.relation.schema]
+            which = "all" if condition == TRUE else expression_text(condition, fields)
+            held = connection.execute(f"SELECT count(*) FROM {part.ids}").fetchone()[0]
+            lines.append(f"  liveness of {part.relation.name} ({which}): {held:,} ids in {part.ids}")
+    return lines
 
 
 def _tables(engine: Engine, name: str) -> list[str]:

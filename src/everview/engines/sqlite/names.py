@@ -17,5 +17,8 @@ CONFLICTS = internal("conflicts")
 PAGES = internal("pages")
 """Pages of cuts that have not ended yet."""
 
+HOSTS = internal("hosts")
+"""The relations and views that the site hosts; none stands for all."""
+
 MEMBERSHIP = internal("membership")
 """One row: members, vectors, cursors and floors, as `replication.state` writes them."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from everview.engines.sqlite.circuits.names import quoted
+from everview.engines.sqlite.circuits.names import BY, quoted
 from everview.engines.sqlite.complaints import damaged
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
+from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import CONFLICTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import CONFLICTS, HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -35,6 +36,7 @@ def open_store(
     program: Program | None,
     name: str,
     environment: Environment,
+    hosts: Iterable[str] | None = None,
 ) -> tuple[Engine, str]:
     """Check whose file this is, and create the tables of a new one; return its engine and the site's name."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -47,8 +49,8 @@ def open_store(
     if not _tables(connection):
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
-        _transact(connection, lambda: _create(connection, program, name, environment))
-    return _reopen(connection, path, program, name)
+        _transact(connection, lambda: _create(connection, program, name, environment, hosts))
+    return _reopen(connection, path, program, name, hosts)
 
 
 def _tables(connection: sqlite3.Connection) -> int:
@@ -66,10 +68,16 @@ def _transact(connection: sqlite3.Connection, run: Callable[[], None]) -> None:
         raise
 
 
-def _create(connection: sqlite3.Connection, program: Program, name: str, environment: Environment) -> None:
+def _create(
+    connection: sqlite3.Connection,
+    program: Program,
+    name: str,
+    environment: Environment,
+    hosts: Iterable[str] | None,
+) -> None:
     if _tables(connection):  # another process was quicker
         return
-    engine = Engine(program)
+    engine = Engine(program, checked_hosts(program, hosts))
     connection.execute(STORE_DDL)
     incarnation = environment.incarnation()
     connection.execute(
@@ -79,6 +87,7 @@ def _create(connection: sqlite3.Connection, program: Program, name: str, environ
     for statement in REPLICATION_DDL:
         connection.execute(statement)
     connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", (incarnation, name) * 2)
+    _store_hosts(connection, engine)
     for statement in engine.relation_ddl():
         connection.execute(statement)
     _make_views(connection, engine)
@@ -87,7 +96,11 @@ def _create(connection: sqlite3.Connection, program: Program, name: str, environ
 
 
 def _reopen(
-    connection: sqlite3.Connection, path: str, program: Program | None, name: str
+    connection: sqlite3.Connection,
+    path: str,
+    program: Program | None,
+    name: str,
+    hosts: Iterable[str] | None,
 ) -> tuple[Engine, str]:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > FORMAT:
@@ -111,7 +124,8 @@ def _reopen(
         )
     # The text in the file, even when a program is given: that one may declare the same in another order,
     # and the tables are numbered in the order of the declarations.
-    engine = Engine(_stored_program(path, text, digest))
+    declared = _stored_program(path, text, digest)
+    engine = Engine(declared, _hosts(connection, declared, hosts))
     if layout != _layout(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
@@ -128,9 +142,25 @@ def _stored_program(path: str, text: str, digest: str) -> Program:
 
 
 def _layout(engine: Engine) -> str:
-    """A hash of the tables and indexes that hold the views."""
-    tables = [*engine.circuit.ddl, *engine.circuit.index_ddl()]
+    """A hash of what is shown, and of the tables and indexes that hold the views."""
+    tables = [*engine.circuit.ddl, *engine.circuit.index_ddl(), *engine.hosted(), *engine.truth]
     return hashlib.sha256("\n".join([str(STATES), *sorted(tables)]).encode()).hexdigest()
+
+
+def _hosts(connection: sqlite3.Connection, program: Program, hosts: Iterable[str] | None) -> frozenset[str]:
+    """What the store hosts, and what more it is to host from now on."""
+    stored = {name for (name,) in connection.execute(f"SELECT name FROM {HOSTS}")}
+    if not stored:
+        checked_hosts(program, hosts)
+        return frozenset(program.names())
+    return frozenset(stored) if hosts is None else checked_hosts(program, hosts) | stored
+
+
+def _store_hosts(connection: sqlite3.Connection, engine: Engine) -> None:
+    names = engine.hosted()
+    connection.execute(f"DELETE FROM {HOSTS}")
+    if len(names) < len(list(engine.program.names())):
+        connection.executemany(f"INSERT INTO {HOSTS} VALUES (?)", [(name,) for name in names])
 
 
 def _make_views(connection: sqlite3.Connection, engine: Engine) -> None:
@@ -141,14 +171,23 @@ def _make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
 
 def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
-    """Drop all but the relations, and feed their rows to new views."""
-    held = {table for relation in engine.relations.values() for table in relation.tables}
-    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, MEMBERSHIP, *held}
-    kept |= {f"{table}_{index}" for table in held for index in ("row", "version", "dead")}
-    entries = connection.execute("SELECT type, name FROM main.sqlite_master WHERE sql IS NOT NULL").fetchall()
+    """Drop all that follows from other tables, and make it anew from them.
+
+    What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
+    """
+    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, *engine.truth}
+    entries = connection.execute(
+        "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
+    ).fetchall()
     for kind in ("view", "index", "table"):
-        for type_, name in entries:
-            if type_ == kind and name not in kept:
+        for type_, name, table in entries:
+            own = type_ == "index" and table in kept and BY not in name
+            if type_ == kind and name not in kept and not own:
                 connection.execute(f"DROP {kind.upper()} IF EXISTS main.{quoted(name)}")
+    there = {name for _, name, _ in entries}
+    for source in engine.sources.values():
+        for statement in source.ddl() if there.isdisjoint(source.tables) else ():
+            connection.execute(statement)
     _make_views(connection, engine)
+    _store_hosts(connection, engine)
     connection.execute(f"UPDATE {STORE} SET layout = ?", (_layout(engine),))

@@ -10,9 +10,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from everview.language.types import Field
+
+if TYPE_CHECKING:
+    from everview.engines.sqlite.relations.commit import Commit
 
 Row = tuple[Any, ...]
 
@@ -85,3 +88,27 @@ class Part(Protocol):
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join rows into the table, and leave what appeared or went in the delta; return how many grew."""
+
+    def version_ddl(self) -> list[str]:
+        """Return what creates the indexes by which changes are found, once there are peers."""
+
+
+class Held(Part, Protocol):
+    """A lattice table of rows that have origins: of a relation, or of ids."""
+
+    @property
+    def delta(self) -> str:
+        """The temporary table that holds what a growth changed."""
+
+    @property
+    def kept(self) -> str:
+        """The temporary table of the keys of a snapshot by which the site joins."""
+
+    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """End of joining: the snapshot, whose keys are in `kept`, decides; return how many rows changed."""
+
+    def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
+        """Forget what is dead and stable; return how many rows, and the floor that this leaves."""
+
+    def garbage(self, connection: sqlite3.Connection) -> int:
+        """Return how many dead rows are held."""

@@ -109,6 +109,7 @@ class Reading:
                 f"SELECT program_hash, site, incarnation, version, failures FROM {STORE}"
             ).fetchone()
         path = Path(self.store.file)
+        program, hosted = self.store.program, self.store.engine.hosted()
         return {
             "path": self.store.path,
             "name": self.store.name or site,
@@ -117,8 +118,8 @@ class Reading:
             "program": digest,
             "failed_expressions": failures,
             "bytes": path.stat().st_size if not self.store.in_memory else 0,
-            "relations": {name: self.count(name, inside=inside) for name in self.store.program.relations},
-            "views": {name: self.count(name, inside=inside) for name in self.store.program.views},
+            "relations": {n: self.count(n, inside=inside) for n in hosted if n in program.relations},
+            "views": {n: self.count(n, inside=inside) for n in hosted if n in program.views},
         }
 
 

@@ -1,6 +1,6 @@
 """The tables of a store that belong to no relation and no view, as they are created."""
 
-from everview.engines.sqlite.names import CONFLICTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import CONFLICTS, HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
 
 REPLICATION_DDL = (
     f"CREATE TABLE {CONFLICTS} (relation TEXT PRIMARY KEY)",
@@ -8,6 +8,7 @@ REPLICATION_DDL = (
     f"CREATE TABLE {TAGS} (version INTEGER PRIMARY KEY, tag INTEGER NOT NULL)",
     f"CREATE TABLE {PAGES} (sender, number, request BLOB, message BLOB, PRIMARY KEY (sender, number))",
     f"CREATE TABLE {MEMBERSHIP} (one INTEGER PRIMARY KEY, state BLOB NOT NULL, revision INTEGER NOT NULL)",
+    f"CREATE TABLE {HOSTS} (name TEXT PRIMARY KEY) WITHOUT ROWID",
 )
 """What a store remembers of other sites. Site 0 and one more number are the store's own."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class Store:
         name: str,
         *,
         environment: Environment = THE_WORLD,
+        hosts: Iterable[str] | None = None,
     ) -> None:
         self.path = path
         self.in_memory = path == MEMORY
@@ -60,7 +61,9 @@ class Store:
         with self.explained("opened"):
             self.writer = connect(self.file, self._count_failure)
             try:
-                self.engine, self.name = open_store(self.writer.connection, path, program, name, environment)
+                self.engine, self.name = open_store(
+                    self.writer.connection, path, program, name, environment, hosts
+                )
                 self.engine.prepare(self.writer.connection)
             except BaseException:
                 self.writer.connection.close()

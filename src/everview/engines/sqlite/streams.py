@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
-from everview.engines.sqlite.parts import Part
+from everview.engines.sqlite.parts import Held, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,11 @@ class Stream:
     name: str
     parts: tuple[Part, ...]
     inputs: tuple[str, ...]
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """The parts whose rows have origins: one for each of the inputs, as with `wholes`."""
+        return cast("tuple[Held, ...]", self.parts[: len(self.inputs)])
 
     @property
     def is_base(self) -> bool:

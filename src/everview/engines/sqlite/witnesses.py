@@ -14,7 +14,10 @@ from typing import Any, assert_never
 from everview.algebra import provenance as algebra
 from everview.algebra.ids import Id
 from everview.engines.sqlite.circuits.joins import without_partner
+from everview.engines.sqlite.derivations.tracing import Named, derivations_of
+from everview.engines.sqlite.names import SITES
 from everview.engines.sqlite.reading import Reading
+from everview.engines.sqlite.scalars.storage import store_rows
 from everview.language.expressions import (
     Column,
     Expression,
@@ -97,39 +100,65 @@ class Witnesses:
 
     reading: Reading
     inside: bool = False
-    _known: dict[bytes, tuple[str, Row]] = field(default_factory=dict)
+    _known: dict[bytes, Named] = field(default_factory=dict)
 
     def why(self, name: str, row: Row) -> Provenance:
-        """Return why a row of a relation or view is there; of an absent row, the empty provenance."""
+        """Return why a row of a relation or view is there; of an absent row, the empty provenance.
+
+        Of a tuple whose relation is not here, its values are those that derived rows show.
+        """
         program = self.reading.store.program
         element = self._scan(Scan(name, program.schema(name)), row)
-        used = sorted(
-            (self._known[id_] for id_ in element.ids if isinstance(id_, bytes)),
-            key=lambda found: (found[0], row_order_key(found[1])),
-        )
-        witnesses = []
-        for number, (relation, values) in enumerate(used, start=1):
-            declared = program.relations[relation]
-            named = dict(zip(declared.columns, values, strict=True))
-            witnesses.append(
-                Witness(f"t{number}", tuple_id(declared, values), relation, named, self._origin())
-            )
-        return Provenance(element, witnesses)
 
-    def _origin(self) -> str:
-        return self.reading.store.name
+        def order(found: Named) -> tuple[Any, ...]:
+            columns = program.relations[found.relation].columns
+            return found.relation, row_order_key([found.values.get(c) for c in columns]), found.id
+
+        used = sorted((self._known[id_] for id_ in element.ids if isinstance(id_, bytes)), key=order)
+        return Provenance(
+            element,
+            [
+                Witness(f"t{number}", found.id, found.relation, found.values, self._origin(found.site))
+                for number, found in enumerate(used, start=1)
+            ],
+        )
+
+    def _origin(self, site: int | None) -> str:
+        """The name of a site, by its number here; of one that has no name its incarnation."""
+        if site == 0:
+            return self.reading.store.name
+        with self.reading.store.reading(inside=self.inside) as handle:
+            found = handle.connection.execute(
+                f"SELECT iif(name = '', incarnation, name) FROM {SITES} WHERE number = ?", (site,)
+            ).fetchone()
+        return "" if found is None else str(found[0])
 
     def _scan(self, plan: Scan, row: Row) -> algebra.Provenance:
         store = self.reading.store
-        if plan.name in store.program.views:
-            if not self._rows(plan, row):
-                return algebra.Provenance.ZERO
-            return self._trace(store.engine.plans[plan.name], row)
+        if plan.name in store.engine.received:
+            return self._derivations(plan.name, row)
         if not self._rows(plan, row):
             return algebra.Provenance.ZERO
-        id_ = tuple_id(store.program.relations[plan.name], row)
-        self._known[id_] = (plan.name, row)
+        if plan.name in store.program.views:
+            return self._trace(store.engine.plans[plan.name], row)
+        relation = store.program.relations[plan.name]
+        id_ = tuple_id(relation, row)
+        values = dict(zip(relation.columns, row, strict=True))
+        (stored,) = store_rows([f.type for f in relation.schema], [row])
+        with store.reading(inside=self.inside) as handle:
+            site = store.engine.relations[plan.name].writer(handle.connection, stored)
+        self._known[id_] = Named(id_, plan.name, values, site)
         return algebra.Provenance.of(id_)
+
+    def _derivations(self, name: str, row: Row) -> algebra.Provenance:
+        """Every derivation of a received row is an alternative."""
+        store, monomials = self.reading.store, []
+        with store.reading(inside=self.inside) as handle:
+            for named in derivations_of(handle.connection, store.engine.received[name], row):
+                monomials.append([found.id for found in named])
+                for found in named:
+                    self._known.setdefault(found.id, found)
+        return algebra.Provenance(monomials)
 
     def _trace(self, plan: Plan, row: Row) -> algebra.Provenance:
         match plan:

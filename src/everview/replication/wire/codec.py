@@ -19,8 +19,8 @@ LIMIT = 64 * 2**20
 """How many bytes a message may have after decompression, unless the reader says otherwise."""
 
 _SIZE = struct.Struct("<I")
-_CELL_BYTES = 8
-"""What a cell takes at least, even one that costs no byte on the wire: its place in a list."""
+_CELL_BYTES = 16
+"""What a cell counts against the limit, even one that costs no byte on the wire."""
 _HEADER_SHARE = 16
 """The header gets this part of the limit: no other bytes grow as much, some 40 times, when they are read."""
 
@@ -54,8 +54,8 @@ def _encode_section(section: Section, ids: dict[bytes, int]) -> list[bytes]:
 def decode(data: bytes, *, limit: int = LIMIT) -> Message:
     """Return the message in these bytes; WireError if they are none.
 
-    `limit` bounds the bytes after decompression and, at eight bytes a cell, the cells, some of which cost
-    nothing on the wire. So no message makes the reader use more than about ten times the limit.
+    `limit` bounds the bytes after decompression and, at 16 bytes a cell, the cells, some of which cost
+    nothing on the wire. So no message makes the reader use more than sixteen times the limit.
     """
     content = memoryview(unframe(data, protocol=PROTOCOL, limit=limit))
     if len(content) < _SIZE.size:

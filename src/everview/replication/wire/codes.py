@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["ID_BYTES", "LENGTH_BYTES", "Code"]
+__all__ = ["ID_BYTES", "Code"]
 
 ID_BYTES = 16
-LENGTH_BYTES = 4
 
 
 class Code(enum.IntEnum):

@@ -34,14 +34,19 @@ Column = Sequence[Any]
 
 def ids_of(column: Column) -> bool:
     """Whether all values are blobs of 16 bytes: ids, and what looks like them, are told once a message."""
-    return bool(column) and set(map(type, column)) == {bytes} and set(map(len, column)) == {ID_BYTES}
+    return (
+        bool(column)
+        and type(column[0]) is bytes
+        and set(map(type, column)) == {bytes}
+        and set(map(len, column)) == {ID_BYTES}
+    )
 
 
-def encode_column(column: Column, ids: Mapping[bytes, int]) -> bytes:
-    """Return the bytes of a column; `ids` has the place of every id in the message's table."""
+def encode_column(column: Column, ids: Mapping[bytes, int] | None) -> bytes:
+    """Return the bytes of a column; `ids` has the place of every id in the message's table, if it has one."""
     kinds = set(map(type, column))
     if len(kinds) > 1 or kinds == {type(None)}:
-        return _encode_mixed(column, ids)
+        return _encode_mixed(column)
     (kind,) = kinds or {int}
     if kind is int:
         return _encode_integers(column)
@@ -50,18 +55,18 @@ def encode_column(column: Column, ids: Mapping[bytes, int]) -> bytes:
     if kind is str:
         return _encode_repeating(column, _encode_texts)
     if kind is bytes:
-        if ids_of(column):
+        if ids is not None and ids_of(column):
             return bytes([Code.IDS]) + pack(list(map(ids.__getitem__, column)))
         return _encode_repeating(column, _encode_blobs)
     raise WireError(f"a column holds a value of type {kind.__name__}, which no store has", where="column")
 
 
-def _encode_mixed(column: Column, ids: Mapping[bytes, int]) -> bytes:
+def _encode_mixed(column: Column) -> bytes:
     kinds = list(map(type, column))
     order = dict(zip(dict.fromkeys([type(None), *kinds]), range(len(kinds) + 1), strict=False))
     parts = [pack(list(map(order.__getitem__, kinds)))]
     parts += [
-        encode_column(list(compress(column, map(is_, kinds, repeat(kind)))), ids) for kind in [*order][1:]
+        encode_column(list(compress(column, map(is_, kinds, repeat(kind)))), None) for kind in [*order][1:]
     ]
     return bytes([Code.MIXED]) + b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
@@ -69,7 +74,7 @@ def _encode_mixed(column: Column, ids: Mapping[bytes, int]) -> bytes:
 def _encode_integers(column: Column) -> bytes:
     plain = pack(column)
     if len(plain) <= 2 * len(column):
-        return plain
+        return plain  # a byte a number, which no dictionary betters
     return min(plain, _named(column, pack) or plain, key=len)
 
 

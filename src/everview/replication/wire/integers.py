@@ -43,7 +43,8 @@ def pack(values: Sequence[int]) -> bytes:
         return _pack_runs(values)
     step, longest = min(steps), max(steps)
     between = _narrowest(longest - step)
-    if between < width and step >= _LEAST:
+    dearer = _STEPS.size - _PLAIN.size + between * len(steps) >= width * len(values)
+    if not dearer and _LEAST <= step <= _GREATEST:
         return _STEPS.pack(Code.DELTAS, between, step, values[0]) + _planes(steps, step, between)
     if width == _WHOLE or (least >= 0 and _narrowest(greatest) == width):
         least = 0

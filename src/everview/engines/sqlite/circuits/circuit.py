@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from everview.engines.sqlite.circuits.names import Names, columns, internal
+from everview.engines.sqlite.circuits.names import BY, Names, columns, internal
 from everview.engines.sqlite.circuits.select import Select, Source
 from everview.engines.sqlite.circuits.statetable import StateTable
 from everview.language.plan import Schema
@@ -147,7 +147,7 @@ class Circuit:
             if any(other[: len(by)] == by for other in longer):
                 continue
             where = f" WHERE {partial}" if partial else ""
-            name = f"{table}_by_{'_'.join(by).replace(' ', '_')}"
+            name = f"{table}{BY}{'_'.join(by).replace(' ', '_')}"
             made.append(f"CREATE INDEX {name} ON {table} ({', '.join(by)}){where}")
         return made
 

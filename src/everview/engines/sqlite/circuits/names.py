@@ -32,6 +32,10 @@ def internal(name: str) -> str:
     return f"everview_{name}"
 
 
+BY = "_by_"
+"""In the name of an index that a circuit asks for, between its table and its columns."""
+
+
 def quoted(name: str) -> str:
     """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

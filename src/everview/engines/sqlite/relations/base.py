@@ -23,7 +23,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
-from everview.engines.sqlite.circuits.statetable import StateTable, same_row
+from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, same_row
 from everview.engines.sqlite.parts import Arrival, Chunk, PartColumn, Position, Row
 from everview.engines.sqlite.relations.commit import Commit
 from everview.language.relations import Relation, Semantics
@@ -124,9 +124,25 @@ class StoredRelation(ABC):
     def columns(self) -> tuple[PartColumn, ...]:
         """The columns of its rows on the wire."""
 
+    @property
     @abstractmethod
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
-        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`."""
+    def place(self) -> tuple[str, ...]:
+        """The columns that order the rows of one version, in the table whose rows travel."""
+
+    @abstractmethod
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        *,
+        where: str = "1",
+    ) -> Chunk:
+        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`.
+
+        `where` is a further condition on the row's columns.
+        """
 
     @abstractmethod
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
@@ -155,6 +171,19 @@ class StoredRelation(ABC):
         """Return how many dead rows are held."""
 
     # Sites.
+
+    def writer(self, connection: sqlite3.Connection, row: Sequence[Any]) -> int | None:
+        """Return the number of the site that wrote a stored row; of several insertions, the oldest's."""
+        terms = key_terms(self.table.schema, ["?"] * len(self.table.columns))
+        pairs = zip(key_terms(self.table.schema, [f"r.{c}" for c in self.table.columns]), terms, strict=True)
+        same = " AND ".join(f"{a} = {b}" for a, b in pairs) or "1"
+        found = connection.execute(self.writers.format(same=same), tuple(row)).fetchone()
+        return None if found is None else int(found[0])
+
+    @property
+    def writers(self) -> str:
+        """The sites that wrote a row r, first of all the one that counts."""
+        return f"SELECT r.site FROM {self.table.name} AS r WHERE {{same}}"
 
     @abstractmethod
     def retell(self, connection: sqlite3.Connection, since: int, old: int, commit: Commit) -> int:

@@ -60,18 +60,37 @@ class EntriesRelation(StoredRelation):
         ]
 
     @property
+    def place(self) -> tuple[str, ...]:
+        return ("row", "isite", "iseq")
+
+    @property
     @abstractmethod
     def _sent(self) -> list[str]:
         """What of an entry e is sent, after its row."""
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
-        key = ("row", "isite", "iseq")
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        *,
+        where: str = "1",
+    ) -> Chunk:
+        key = self.place
         cells = [*(f"r.{column}" for column in self.table.columns), *self._sent]
         select = (
             f"SELECT {', '.join([*cells, 'e.version', *key])} "
-            f"FROM {self.entries} AS e CROSS JOIN {self.table.name} AS r ON r.id = e.row WHERE 1"
+            f"FROM {self.entries} AS e CROSS JOIN {self.table.name} AS r ON r.id = e.row WHERE {where}"
         )
         return read_by_version(connection, select, key, since, after, limit)
+
+    @property
+    def writers(self) -> str:
+        return (
+            f"SELECT e.isite FROM {self.table.name} AS r CROSS JOIN {self.entries} AS e ON e.row = r.id "
+            "WHERE {same} ORDER BY e.version"
+        )
 
     # What the kinds share.
 

@@ -114,6 +114,10 @@ class KeyedRelation(StoredRelation):
 
         return (*map(sent, self.relation.schema), COUNT, COUNT, SITE, COUNT)
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        return self.table.key()
+
     def version_ddl(self) -> list[str]:
         by = ", ".join(("version", *self.table.key()))
         return [
@@ -121,14 +125,23 @@ class KeyedRelation(StoredRelation):
             f"CREATE INDEX IF NOT EXISTS {self.table.name}_dead ON {self.table.name} (stamp) WHERE alive = 0",
         ]
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        *,
+        where: str = "1",
+    ) -> Chunk:
         names = [*self.table.columns, "alive", "stamp", "site", "iif(site = 0, version, seq)"]
         sent, key = ", ".join(names), self.table.key()
-        select = f"SELECT {', '.join([sent, 'version', *key])} FROM {self.table.name} WHERE 1"
+        select = f"SELECT {', '.join([sent, 'version', *key])} FROM {self.table.name} WHERE {where}"
         chunk = read_by_version(connection, select, key, since, after, limit)
         if chunk.reached is None:
             start = since if after is None else max(since, after.version)
-            waiting = f"SELECT {sent} FROM {self.future} WHERE version > ? ORDER BY stamp, {', '.join(key)}"
+            order = ", ".join(("stamp", *key))
+            waiting = f"SELECT {sent} FROM {self.future} WHERE {where} AND version > ? ORDER BY {order}"
             chunk.rows.extend(connection.execute(waiting, (start,)))
         return chunk
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.statetable import StateTable
@@ -11,6 +13,8 @@ from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.relations.sets import SetRelation
 from everview.language.relations import Relation, Semantics
+
+Stored = TypeVar("Stored", bound=StoredRelation)
 
 _ORIGIN = ("version INTEGER NOT NULL", "site INTEGER NOT NULL", "seq INTEGER NOT NULL")
 
@@ -33,8 +37,15 @@ _KINDS: dict[Semantics, tuple[type[StoredRelation], tuple[str, ...], tuple[str, 
 
 def stored_relation(circuit: Circuit, relation: Relation, number: int) -> StoredRelation:
     """Declare the tables and the delta of a relation."""
-    name, width = f"r{number}", len(relation.schema)
-    kind, extras, travelling = _KINDS[relation.semantics]
+    kind, _, _ = _KINDS[relation.semantics]
+    numbered = relation.semantics in (Semantics.BAG, Semantics.ADD_WINS)
+    return lattice(circuit, relation, f"r{number}", kind, numbered=numbered)
+
+
+def lattice(circuit: Circuit, relation: Relation, name: str, kind: type[Stored], *, numbered: bool) -> Stored:
+    """Declare the tables and the delta of a lattice over rows like a relation's."""
+    width = len(relation.schema)
+    _, extras, travelling = _KINDS[relation.semantics]
     delta = circuit.scratch(f"d_{name}", width)
     scratch = circuit.scratch(f"o_{name}", width)
     arrived = circuit.scratch(f"a_{name}", width, travelling)
@@ -46,6 +57,5 @@ def stored_relation(circuit: Circuit, relation: Relation, number: int) -> Stored
         circuit.scratch(f"a_{name}_sums", 0, ("row", "w"))
     kept = circuit.scratch(f"k_{name}", 0, (*key, f"PRIMARY KEY ({', '.join(key)})"))
     unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
-    numbered = relation.semantics in (Semantics.BAG, Semantics.ADD_WINS)
     table = StateTable(internal(name), relation.schema, extras, zero="", unique=unique, numbered=numbered)
     return kind(relation, table, delta, scratch, arrived, kept)

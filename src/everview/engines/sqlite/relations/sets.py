@@ -82,22 +82,30 @@ class SetRelation(StoredRelation):
         return (*map(value, self.relation.schema), COUNT, SITE, COUNT)
 
     @cached_property
-    def _place(self) -> tuple[str, ...]:
+    def place(self) -> tuple[str, ...]:
         """What orders the rows of one version."""
         rowid = not self.table.schema or any(field.nullable for field in self.table.schema)
         return ("rowid",) if rowid else self.table.columns
 
     def version_ddl(self) -> list[str]:
-        by = ", ".join(("version", *(() if self._place == ("rowid",) else self._place)))
+        by = ", ".join(("version", *(() if self.place == ("rowid",) else self.place)))
         return [
             f"CREATE INDEX IF NOT EXISTS {self.table.name}_version ON {self.table.name} ({by})",
             f"CREATE INDEX IF NOT EXISTS {self.table.name}_dead ON {self.table.name} (cl) WHERE NOT cl & 1",
         ]
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        *,
+        where: str = "1",
+    ) -> Chunk:
         sent = [*self.table.columns, "cl", "site", "iif(site = 0, version, seq)"]
-        select = f"SELECT {', '.join([*sent, 'version', *self._place])} FROM {self.table.name} WHERE 1"
-        return read_by_version(connection, select, self._place, since, after, limit)
+        select = f"SELECT {', '.join([*sent, 'version', *self.place])} FROM {self.table.name} WHERE {where}"
+        return read_by_version(connection, select, self.place, since, after, limit)
 
     @cached_property
     def _ignore(self) -> str:

@@ -1,0 +1,115 @@
+"""`everview sync`: with servers and folders, once or for as long as it runs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everview.cli.durations import seconds
+from everview.cli.options import Debug, Json, StoreOption, count, open_store, print_json, size
+from everview.errors import EverviewError
+
+if TYPE_CHECKING:
+    from everview.replication.report import SyncReport
+    from everview.replication.transports.base import Transport
+    from everview.site import Site
+
+__all__ = ["sync"]
+
+Peers = Annotated[
+    list[str],
+    typer.Argument(metavar="PEER...", help="Addresses (https://host:port) or folders.", show_default=False),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca",
+        metavar="FILE",
+        help="Trust servers whose certificate this authority signed; else EVERVIEW_CA, else the system's.",
+        show_default=False,
+    ),
+]
+
+
+def sync(
+    peers: Peers,
+    *,
+    store: StoreOption,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until stopped: sync after every commit.")
+    ] = False,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="With --watch, sync at least this often.")
+    ] = "5s",
+    ca: Authority = None,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
+) -> None:
+    """Push and pull: afterwards this store and every peer agree on what both host.
+
+    A server's token is taken from the environment variable EVERVIEW_TOKEN.
+
+    Example: everview sync --store rescue.db https://base.example:8443 /media/stick/rescue
+    """
+    from everview.replication.transports.reach import reach  # noqa: PLC0415 - not needed for --help
+
+    pause = seconds(every)
+    with open_store(store) as site, ExitStack() as stack:
+        ways = [reach(peer, ca=ca) for peer in peers]
+        for way in ways:
+            stack.callback(way.close)
+        if watch:
+            _go_on(site, ways, pause, as_json=as_json)
+            return
+        failed = [error for way in ways if (error := _once(site, way, as_json=as_json))]
+        if failed:
+            for error in failed[:-1]:
+                typer.echo(f"error: {error}", err=True)
+            raise failed[-1]
+
+
+def _once(site: Site, way: Transport, *, as_json: bool) -> EverviewError | None:
+    """Sync with one peer; an error keeps nobody else from being synced with."""
+    from everview.cli.sync_meter import SyncMeter  # noqa: PLC0415
+
+    try:
+        with SyncMeter() as meter:
+            report = site.sync(way, progress=meter)
+    except EverviewError as error:
+        if as_json:
+            print_json({"peer": way.peer, "error": str(error), "retry": getattr(error, "retry", False)})
+        return error
+    show_report(way.peer, report, as_json=as_json)
+    return None
+
+
+def show_report(peer: str, report: SyncReport, *, as_json: bool) -> None:
+    """Print what a sync moved."""
+    if as_json:
+        print_json({"peer": peer, **report_object(report)})
+        return
+    skipped = f"; {count(report.skipped_files, 'file')} skipped" if report.skipped_files else ""
+    sys.stdout.write(
+        f"{peer}: {count(report.received_rows, 'row')} received ({size(report.received_bytes)}), "
+        f"{count(report.sent_rows, 'row')} sent ({size(report.sent_bytes)}){skipped}\n"
+    )
+    sys.stdout.flush()
+
+
+def report_object(report: SyncReport) -> dict[str, Any]:
+    """Return a report as JSON has it."""
+    from dataclasses import asdict  # noqa: PLC0415
+
+    return asdict(report)
+
+
+def _go_on(site: Site, ways: list[Transport], pause: float, *, as_json: bool) -> None:
+    from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
+    from everview.cli.stopping import until_stopped  # noqa: PLC0415
+
+    with until_stopped() as stopped, staying(site, ways, pause, as_json=as_json):
+        stopped.wait()

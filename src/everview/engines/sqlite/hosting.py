@@ -1,0 +1,70 @@
+"""Hosting: the tables of what a site holds, of what it receives, and what it can tell others of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everview.engines.sqlite.circuits.circuit import Circuit
+from everview.engines.sqlite.derivations.received import Received, received_core
+from everview.engines.sqlite.derivations.sending import SentBranch
+from everview.engines.sqlite.derivations.sent_liveness import SentLiveness
+from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.engines.sqlite.streams import Stream
+from everview.errors import DataError
+from everview.language.program import Program
+from everview.planner.cut import Core
+from everview.planner.exchange import Exchange
+
+
+def checked_hosts(program: Program, hosts: Iterable[str] | None) -> frozenset[str]:
+    """Return what is to be hosted; all there is if nothing is said."""
+    if hosts is None:
+        return frozenset(program.names())
+    if isinstance(hosts, str):
+        raise DataError(f"hosts is a set of names, not the name {hosts!r}", value=hosts)
+    wanted = frozenset(hosts)
+    if not wanted:
+        raise DataError("hosts names nothing; leave it out to host all of the program")
+    for name in sorted(wanted, key=str):
+        program.schema(name)
+    return wanted
+
+
+def held_relations(circuit: Circuit, exchange: Exchange) -> dict[str, StoredRelation]:
+    """Declare the relations that are here, shown or hidden; their numbers are those of the program."""
+    return {
+        name: stored_relation(circuit, relation, number)
+        for number, (name, relation) in enumerate(exchange.program.relations.items())
+        if name in exchange.held
+    }
+
+
+def received_cores(circuit: Circuit, exchange: Exchange) -> dict[str, Received]:
+    """Declare the cores that come from elsewhere."""
+    return {name: received_core(circuit, exchange.program, core) for name, core in exchange.cores.items()}
+
+
+def wanted_streams(
+    exchange: Exchange, relations: dict[str, StoredRelation], received: dict[str, Received]
+) -> dict[str, Stream]:
+    """Return what the site reads from others."""
+    found = {name: Stream(name, (stored,), (name,)) for name, stored in relations.items()}
+    for name, core in exchange.cores.items():
+        found[name] = Stream(name, received[name].parts, core.inputs)
+    return found
+
+
+def derived_streams(
+    circuit: Circuit, exchange: Exchange, relations: dict[str, StoredRelation]
+) -> dict[str, Stream]:
+    """Return the cores that can be derived from the relations held here."""
+    return {core.name: _derived(circuit, core, relations) for core in exchange.offered()}
+
+
+def _derived(circuit: Circuit, core: Core, relations: dict[str, StoredRelation]) -> Stream:
+    liveness = [SentLiveness(relations[name], core.passing(relations[name].relation)) for name in core.inputs]
+    branches = [
+        SentBranch(circuit, branch, core.schema, tuple(relations[atom.name] for atom in branch.atoms))
+        for branch in core.branches
+    ]
+    return Stream(core.name, (*liveness, *branches), core.inputs)

@@ -1,0 +1,200 @@
+"""Groups: who founds one, who joins, and what happens when two that were founded apart meet.
+
+A relation's group is named by the incarnation that founded it; the group of a view is those of its inputs. A
+fresh store is in no group. One that is asked by another such founds one. When two groups meet, the members of
+the one with the greater name leave it, one by one, and join the other like newcomers; a group that has taken
+in members of another has absorbed its name. `tests/model/groups.py` is the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from everview.replication.membership import Membership, covers
+from everview.replication.messages import Cursor, Gossip
+from everview.replication.state import Provisional, State, Told
+
+Joined = Mapping[str, list[str]]
+"""Stream → its group, then the groups that this one has absorbed."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """The part of a site that knows to whom it belongs."""
+
+    membership: Membership
+    inputs: Callable[[str], tuple[str, ...]]
+
+    @property
+    def state(self) -> State:
+        """What the site knows."""
+        return self.membership.state
+
+    def group(self, stream: str) -> str | None:
+        """The group of a stream that is held or computed here; of a view, those of its inputs."""
+        state = self.state
+        if stream in self.membership.wanted:
+            waits = state.provisional.get(stream)
+            return state.joined.get(stream) or (None if waits is None else waits.group)
+        parts = [state.joined.get(name) for name in self.inputs(stream)]
+        return None if None in parts or not parts else "+".join(part for part in parts if part)
+
+    def served(self, streams: Iterable[str]) -> dict[str, list[str]]:
+        """What is told of the groups of streams that are served."""
+        found = {}
+        for stream in streams:
+            group = self.group(stream)
+            if group is not None and stream not in self.state.provisional:
+                found[stream] = [group, *self.state.absorbed.get(stream, ())]
+        return found
+
+    def forgotten_at(self, stream: str) -> int:
+        """The commit at which something of a stream was last forgotten."""
+        collected = self.state.collected
+        parts = (stream,) if stream in self.membership.wanted else self.inputs(stream)
+        return max((collected.get(part, 0) for part in parts), default=0)
+
+    # Founding.
+
+    def found(self, streams: Iterable[str]) -> None:
+        """Found a group for every relation that the streams need and that is in none."""
+        state = self.state
+        for stream in streams:
+            for relation in self.inputs(stream):
+                held = self.membership.is_base(relation)
+                if held and self.group(relation) is None and self._is_free(relation):
+                    self._found(relation)
+        state.joined = dict(sorted(state.joined.items()))
+
+    def _is_free(self, relation: str) -> bool:
+        """A store that must return may do as it likes if it knows of nobody else who joined its group."""
+        state = self.state
+        if relation not in state.bound:
+            return True
+        former = state.former[relation]
+        return not any(
+            held.sponsor and held.length % 2
+            for streams in state.members.values()
+            for group, held in streams.get(relation, {}).items()
+            if group == former
+        )
+
+    def _found(self, relation: str) -> None:
+        """Of a store that should return, the new name is greater than the former one.
+
+        And a stand-in for the former members is listed: until it is expired nothing is forgotten, and should
+        they turn up, the store returns to them.
+        """
+        state, own = self.state, self.membership.incarnation
+        state.founded += 1
+        name = f"{own}/{state.founded}"
+        if relation in state.bound:
+            former = state.former[relation]
+            name = f"{former}/{name}"
+            self.membership.list_member(f"{former}?", relation, name)
+            state.bound.remove(relation)
+        state.joined[relation] = name
+        self.membership.list_member(own, relation, name, own)
+
+    # Leaving and returning.
+
+    def leave(self, stream: str) -> None:
+        """Leave a group for a smaller one.
+
+        The old group keeps its entry for this site: until its members have come after it, they forget nothing
+        that it has not seen, for it carries that to others.
+        """
+        state = self.state
+        waits = state.provisional.pop(stream, None)
+        former = state.joined.pop(stream, None) or (waits.group if waits is not None else "")
+        state.former[stream] = former
+        self._absorb(stream, [former])
+        if waits is not None and stream not in state.bound:  # it has no entry
+            state.bound.append(stream)
+        for cursors in state.cursors.values():
+            cursors.pop(stream, None)
+
+    def lose_all(self) -> None:
+        """A new incarnation is listed nowhere, and holds what others may have forgotten with its consent."""
+        state = self.state
+        waiting = {stream: waits.group for stream, waits in state.provisional.items()}
+        for stream, group in {**waiting, **state.joined}.items():
+            state.former[stream] = group
+            if stream not in state.bound:
+                state.bound.append(stream)
+            self._absorb(stream, [group])
+        state.joined, state.provisional, state.cursors = {}, {}, {}
+
+    def _absorb(self, stream: str, names: Iterable[str]) -> None:
+        known = self.state.absorbed.get(stream, [])
+        self.state.absorbed[stream] = sorted({*known, *names})
+
+    def settle(self, groups: Joined) -> tuple[set[str], set[str]]:
+        """Leave what has met a smaller group; return the streams left, and those whose group is another.
+
+        A stream that waits to be listed follows only its own group.
+        """
+        left, strange = set(), set()
+        for stream, (theirs, *absorbed) in groups.items():
+            ours = self.group(stream) if stream in self.membership.wanted else None
+            if ours is None or theirs == ours:
+                continue
+            if theirs < ours and (stream not in self.state.provisional or ours in absorbed):
+                self.leave(stream)
+                left.add(stream)
+            else:
+                strange.add(stream)
+        return left, strange
+
+    # Joining.
+
+    def may_join(
+        self, stream: str, gossip: Gossip, sender: str, start: int, cursor: Cursor, has: Told
+    ) -> bool:
+        """Whether a stream in which the site is no member may be taken from this cut.
+
+        It needs the whole, from 0, of a member; or goes on from the sponsor, if that has forgotten nothing
+        since. The whole must not be older than what the site has from another sponsor, which may have
+        forgotten since: then the old snapshot would bring back what is dead. A store that must return goes
+        to its former group, or where that went.
+        """
+        state = self.state
+        if stream in gossip.provisional or stream not in gossip.groups:
+            return False
+        group, *absorbed = gossip.groups[stream]
+        if not self._is_free(stream) and state.former[stream] not in (group, *absorbed):
+            return False
+        waits = state.provisional.get(stream)
+        if waits is not None and waits.sponsor == sender:
+            return start == 0 or gossip.collected.get(stream, 0) <= cursor.head
+        return start == 0 and (waits is None or covers(has.vector, waits.covered))
+
+    def join(self, stream: str, gossip: Gossip, sender: str, head: int, has: Told, *, listed: bool) -> None:
+        """A member, if the batch lists this site; else provisional, until one does."""
+        state = self.state
+        group, *absorbed = gossip.groups[stream]
+        state.former.pop(stream, None)
+        if stream in state.bound:
+            state.bound.remove(stream)
+        self._absorb(stream, absorbed)
+        if listed:
+            state.joined[stream] = group
+            state.provisional.pop(stream, None)
+            state.collected[stream] = head
+            self.membership.list_member(self.membership.incarnation, stream, group, sender)
+        else:
+            state.provisional[stream] = Provisional(sender, group, dict(has.vector))
+
+    def absorb(self, stream: str, gossip: Gossip) -> None:
+        """The names that a group has taken in travel with it; who comes over adds its own."""
+        self._absorb(stream, gossip.groups.get(stream, [""])[1:])
+
+    def enlist(self, incarnation: str, streams: Iterable[str]) -> None:
+        """List who wants to join, under our group: before it is read for."""
+        if incarnation in self.state.expired or incarnation == self.membership.incarnation:
+            return
+        for stream in streams:
+            group = self.group(stream)
+            if group is not None and stream not in self.state.provisional:
+                self.membership.list_member(incarnation, stream, group)

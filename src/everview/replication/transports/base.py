@@ -1,0 +1,121 @@
+"""The narrow waist between replication and the ways to a peer.
+
+A transport moves messages and knows nothing of what they say; the core says messages and knows nothing of
+sockets and files. Messages may be lost, repeated and reordered on the way: the core does not mind.
+`everview.testing.check_transport` checks everything that is promised here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from everview.errors import SyncError
+from everview.replication.applying import Applied
+from everview.replication.report import OnProgress, SyncReport
+from everview.replication.rights import Rights
+
+__all__ = ["Replica", "Talk", "Transport", "converse"]
+
+
+class Talk(Protocol):
+    """The dialling side of one exchange: messages in, messages out, no I/O."""
+
+    report: SyncReport
+    """What has been moved so far."""
+
+    def open(self) -> bytes:
+        """Return the first message."""
+
+    def receive(self, data: bytes) -> bytes | None:
+        """Take the answer; return what to send next, or None when both directions are done."""
+
+
+class Replica(Protocol):
+    """A site's store as transports see it. Everything here may be called from any thread."""
+
+    @property
+    def incarnation(self) -> str:
+        """Who this is, as long as its store has not been copied or put back."""
+
+    @property
+    def head(self) -> int:
+        """The number of the last commit."""
+
+    @property
+    def standing(self) -> str:
+        """A word that is another when its batches speak for it in another way: joined, founded, left."""
+
+    def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Talk:
+        """Begin an exchange as the dialling side."""
+
+    def answer(self, data: bytes, rights: Rights) -> bytes:
+        """Answer a message as the listening side, within the rights of whoever sent it; refusals, too."""
+
+    def respond(self, data: bytes, rights: Rights) -> bytes:
+        """Answer likewise, but raise WireError for bytes that are no message, and the store's own errors."""
+
+    def batch(self, since: int) -> Iterator[bytes]:
+        """Return one cut (since, head] of everything served; from 0 it is a whole snapshot."""
+
+    def take(self, messages: Iterable[bytes]) -> Applied:
+        """Apply a cut, all or nothing."""
+
+    def extent(self, data: bytes) -> tuple[int, int]:
+        """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
+
+    def request(self) -> bytes:
+        """Return this site's cursors on everybody and its member list, to leave in a folder."""
+
+    def cursor_of(self, data: bytes) -> int | None:
+        """Take note of another's request; return how far it has read us, None if it must begin at 0."""
+
+    def cursor_on(self, incarnation: str) -> int:
+        """Return how far that site has been read here, 0 if not at all."""
+
+    def wait(self, head: int, timeout: float) -> bool:
+        """Wait until there is a commit after `head`; return whether there is."""
+
+
+class Transport(Protocol):
+    """A way to one peer, or to all who share a folder.
+
+    - `sync` pushes and pulls. It returns when both sides agree on what both host, as far as one visit can
+      bring that about: in a folder, what others have not yet left there comes with a later visit.
+    - It may be interrupted anywhere, by an exception or by the death of the process, and begun again: what
+      was applied stays, what was staged is used, and nothing is applied in part.
+    - Whatever fails on the way is a SyncError that names the peer, says what failed and whether to try
+      again. Other errors are the site's own and pass through.
+    - A transport may be used for any number of syncs, one at a time; another thread may `wait` meanwhile.
+    """
+
+    @property
+    def peer(self) -> str:
+        """What errors and reports call the other side."""
+
+    def sync(self, replica: Replica, *, on_progress: OnProgress | None = None) -> SyncReport:
+        """Bring the replica and the peer to agreement."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until the peer may have news, at most so many seconds; False when it surely has none."""
+
+    def close(self) -> None:
+        """Let go of connections; doing so twice is harmless."""
+
+
+LONGEST_TALK = 1_000_000
+"""Messages after which an exchange is given up: a peer that is never done would keep us for ever."""
+
+
+def converse(talk: Talk, call: Callable[[bytes], bytes], peer: str) -> SyncReport:
+    """Carry an exchange to its end over something that answers one message with another."""
+    message: bytes | None = talk.open()
+    for _ in range(LONGEST_TALK):
+        if message is None:
+            return talk.report
+        try:
+            message = talk.receive(call(message))
+        except SyncError as error:
+            error.peer = error.peer or peer
+            raise
+    raise SyncError(f"{peer} has answered {LONGEST_TALK:,} times and is not done", peer=peer)

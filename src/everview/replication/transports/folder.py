@@ -1,0 +1,229 @@
+"""A folder that sites share: a disk, a stick that is carried about, a mount of an object store.
+
+Every site has a subfolder named by its incarnation, in which nobody else writes (see `outbox.py`). A visit
+reads the others' requests, takes their cuts, and leaves a request and whatever the others do not have. So two
+sites that visit in turn, first one, then the other, then the first again, have everything of each other.
+
+Nothing in a folder is trusted to be whole, or there at all. A file that is torn, foreign or half-written is
+skipped and counted, and the next request complains of it, so that its writer writes it again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+
+from everview.errors import SyncError
+from everview.replication.applying import Outcome
+from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.transports.base import Replica
+from everview.replication.transports.framed import TEMPORARY, TornFileError, read_frames, verify
+from everview.replication.transports.outbox import REQUEST, Box, Note, plan
+
+__all__ = ["FolderTransport"]
+
+INCARNATION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{3,63}", re.ASCII)
+LOOK_SECONDS = 0.5
+"""How often a folder is looked at by who waits for news."""
+
+
+@dataclass(slots=True)
+class _Visit:
+    """What one visit has done so far."""
+
+    replica: Replica
+    folder: str
+    on_progress: OnProgress | None
+    doing: str = "receiving"
+    report: SyncReport = field(default_factory=SyncReport)
+    seen: dict[str, int] = field(default_factory=dict)
+    torn: dict[str, list[str]] = field(default_factory=dict)
+    unlisted: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, more: SyncReport) -> None:
+        self.report += more
+        if self.on_progress is not None:
+            self.on_progress(Progress.of(self.folder, self.doing, self.report))
+
+
+class FolderTransport:
+    """A way to everybody who visits a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.peer = str(folder)
+        self._me = ""
+        self._looked: frozenset[tuple[str, int, int]] = frozenset()
+
+    def sync(self, replica: Replica, *, on_progress: OnProgress | None = None) -> SyncReport:
+        """Visit the folder once."""
+        visit = _Visit(replica, self.peer, on_progress)
+        try:
+            self._open()
+            mine = Box(self.folder, replica.incarnation)
+            others = self._others(mine)
+            self._me = mine.incarnation
+            self._looked = self._look()
+            with suppress(TornFileError):
+                last = mine.request()
+                visit.seen.update(last[0].seen if last else {})
+            notes, cursors = self._read_requests(visit, others)
+            for box in others:
+                self._take_cuts(visit, box)
+            # An applied cut may have shown that this store had been put back: then it has a new name.
+            mine = Box(self.folder, replica.incarnation)
+            visit.doing = "sending"
+            mine.path.mkdir(exist_ok=True)
+            mine.tidy()
+            self._leave_cut(visit, mine, notes, cursors)
+            note = Note(visit.seen, visit.torn, visit.unlisted)
+            visit.add(SyncReport(sent_bytes=mine.write_request(note, replica.request())))
+        except OSError as error:
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise SyncError(
+                f"cannot sync with the folder {self.peer}: {what}; what was taken stays, try again",
+                peer=self.peer,
+                retry=True,
+            ) from error
+        return visit.report
+
+    def _open(self) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise SyncError(f"{self.peer} is a file; sites share a folder", peer=self.peer)
+        if not self.folder.parent.is_dir():
+            # A stick that is not in its place must not become a folder on the device's own disk.
+            raise SyncError(
+                f"there is no folder {self.folder.parent} to sync in; is it mounted?",
+                peer=self.peer,
+                retry=True,
+            )
+        self.folder.mkdir(exist_ok=True)
+
+    def _others(self, mine: Box) -> list[Box]:
+        return [
+            Box(self.folder, path.name)
+            for path in sorted(self.folder.iterdir())
+            if path.name != mine.incarnation and INCARNATION.fullmatch(path.name) and path.is_dir()
+        ]
+
+    def _read_requests(
+        self, visit: _Visit, others: list[Box]
+    ) -> tuple[dict[str, Note], dict[str, int | None]]:
+        """Take note of who reads here, before anything is written, so that what is written lists them."""
+        notes: dict[str, Note] = {}
+        cursors: dict[str, int | None] = {}
+        for box in others:
+            try:
+                found = box.request()
+                if found is None:
+                    continue
+                cursors[box.incarnation] = visit.replica.cursor_of(found[1])
+            except (TornFileError, SyncError):
+                visit.add(SyncReport(skipped_files=1))
+                continue
+            notes[box.incarnation] = found[0]
+        return notes, cursors
+
+    def _take_cuts(self, visit: _Visit, box: Box) -> None:
+        cuts, foreign = box.cuts()
+        if foreign:
+            visit.add(SyncReport(skipped_files=foreign))
+        for cut in cuts:
+            cursor = visit.replica.cursor_on(box.incarnation)
+            known = cut.serial <= visit.seen.get(box.incarnation, 0)
+            if cut.head < cursor or (cut.head == cursor and known):
+                continue
+            try:
+                size = verify(cut.path)
+                taken = visit.replica.take(read_frames(cut.path))
+            except FileNotFoundError:  # its writer has replaced it; the next visit finds the other
+                continue
+            except SyncError:  # whole, and yet no messages: somebody else's idea of such a file
+                visit.add(SyncReport(skipped_files=1))
+                continue
+            except (TornFileError, OSError):
+                visit.torn.setdefault(box.incarnation, []).append(cut.path.name)
+                visit.add(SyncReport(skipped_files=1))
+                continue
+            visit.add(SyncReport(received_rows=taken.grown, received_bytes=size))
+            match taken.outcome:
+                case Outcome.APPLIED | Outcome.STALE:
+                    visit.seen[box.incarnation] = cut.serial
+                case Outcome.UNLISTED:
+                    visit.unlisted.setdefault(box.incarnation, []).append(cut.path.name)
+                case Outcome.REFUSED:
+                    visit.add(SyncReport(skipped_files=1))
+                case Outcome.GAP | Outcome.REWOUND:  # what fills it comes with another visit
+                    pass
+
+    def _leave_cut(
+        self, visit: _Visit, mine: Box, notes: dict[str, Note], cursors: dict[str, int | None]
+    ) -> None:
+        me = mine.incarnation
+        torn = {name for note in notes.values() for name in note.torn.get(me, [])}
+        cuts = []
+        for cut in mine.cuts()[0]:
+            if cut.path.name in torn:
+                cut.path.unlink(missing_ok=True)
+            else:
+                cuts.append(cut)
+        unlisted = {reader: note.unlisted[me] for reader, note in notes.items() if me in note.unlisted}
+        planned = plan(cuts, visit.replica.head, visit.replica.standing, cursors, unlisted)
+        if planned is None:
+            return
+        known = [cut.serial for cut in cuts] + [note.seen.get(me, 0) for note in notes.values()]
+
+        batch = visit.replica.batch(planned.since)
+        first = list(islice(batch, 1))
+        # The first writer in a folder founds a group by what it writes: it stands otherwise than before.
+        planned = replace(planned, standing=visit.replica.standing)
+
+        def messages() -> Iterator[tuple[bytes, int]]:
+            for message in chain(first, batch):
+                rows, head = visit.replica.extent(message)
+                visit.add(SyncReport(sent_rows=rows, sent_bytes=len(message)))
+                yield message, head
+
+        mine.write_cut(max(known, default=0) + 1, planned, messages())
+        for cut in planned.replaces:
+            with suppress(OSError):
+                cut.path.unlink()
+
+    # Waiting
+
+    def wait(self, timeout: float) -> bool:
+        """Look at the folder until others have left cuts, or a new reader has come."""
+        until = time.monotonic() + timeout
+        while (left := until - time.monotonic()) > 0:
+            if (found := self._look()) != self._looked:
+                self._looked = found
+                return True
+            time.sleep(min(LOOK_SECONDS, left))
+        return False
+
+    def _look(self) -> frozenset[tuple[str, int, int]]:
+        """Return the names, times and sizes of the files of others.
+
+        A request is written at every visit; were its time news, two sites would visit in turn for ever.
+        """
+        found = set()
+        with suppress(OSError):
+            for box in self.folder.iterdir():
+                if box.name != self._me and INCARNATION.fullmatch(box.name) and box.is_dir():
+                    for path in box.iterdir():
+                        if path.name.startswith(TEMPORARY):
+                            continue
+                        with suppress(FileNotFoundError):
+                            state = path.stat()
+                            when = 0 if path.name == REQUEST else state.st_mtime_ns
+                            size = 0 if path.name == REQUEST else state.st_size
+                            found.add((f"{box.name}/{path.name}", when, size))
+        return frozenset(found)
+
+    def close(self) -> None:
+        """Nothing is held open between visits."""

@@ -1,0 +1,42 @@
+"""Which transport leads to a peer, told by how the peer is named."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from everview.errors import SyncError
+from everview.replication.transports.base import Transport
+from everview.replication.transports.folder import FolderTransport
+
+__all__ = ["reach"]
+
+TOKEN_VARIABLE = "EVERVIEW_TOKEN"  # noqa: S105 - the name of a variable
+CA_VARIABLE = "EVERVIEW_CA"
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def reach(
+    peer: str | os.PathLike[str], *, token: str | None = None, ca: str | os.PathLike[str] | None = None
+) -> Transport:
+    """Return the way to an address or a folder.
+
+    The token comes from EVERVIEW_TOKEN when none is given, the authority's certificate from EVERVIEW_CA.
+    """
+    name = os.fspath(peer)
+    if not name:
+        raise SyncError("an empty name leads to no peer; give a URL or a folder", peer="")
+    scheme = SCHEME.match(name)
+    if scheme is None or not isinstance(peer, str):
+        return FolderTransport(Path(name))
+    if scheme[1].lower() not in ("http", "https"):
+        raise SyncError(f"{name}: peers are reached by http:// or https://, or in a folder", peer=name)
+    # The client takes a tenth of a second to load; a folder does without.
+    from everview.replication.transports.http import HttpTransport  # noqa: PLC0415
+
+    return HttpTransport(
+        name,
+        token=token if token is not None else os.environ.get(TOKEN_VARIABLE),
+        ca=Path(ca) if ca is not None else os.environ.get(CA_VARIABLE) or None,
+    )

@@ -1,0 +1,16 @@
+"""A site that others reach over HTTP. Needs the extra `server`: Starlette and uvicorn."""
+
+from everview.errors import MissingDependencyError
+
+try:
+    import starlette as _starlette
+    import uvicorn as _uvicorn
+except ModuleNotFoundError as error:
+    raise MissingDependencyError(f"serving needs {error.name}: pip install 'everview[server]'") from error
+else:
+    del _starlette, _uvicorn
+
+from everview.server.access import Access, Tokens
+from everview.server.listener import Listener
+
+__all__ = ["Access", "Listener", "Tokens"]

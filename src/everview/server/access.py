@@ -1,0 +1,150 @@
+"""Access: whose token a request carries, and what that site may read and write.
+
+Tokens are kept as SHA-256 hashes. They are random and long, so a hash that nobody can turn back needs no
+salt and no slowness. The file is TOML::
+
+    [[token]]
+    site = "drone-7"
+    sha256 = "…"               # or token = "…", the token itself
+    read = "*"                 # everything, or a list of relations and views
+    write = ["visit"]          # everything, or a list of relations
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from everview.errors import DataError
+from everview.replication.rights import ALL, Rights
+from everview.replication.tokens import hash_of
+
+__all__ = ["Access", "Open", "Tokens"]
+
+FIELDS = {"site", "sha256", "token", "read", "write"}
+HEX = frozenset("0123456789abcdef")
+SHORTEST_TOKEN = 16
+
+log = logging.getLogger("everview.server")
+
+
+class Access(Protocol):
+    """Decides who may do what."""
+
+    def rights(self, authorization: str | None) -> Rights | None:
+        """Return the rights that an `Authorization` header gives; None if it gives none."""
+
+
+class Open:
+    """Everybody may do everything: for a server that only this machine reaches."""
+
+    def rights(self, authorization: str | None) -> Rights | None:  # noqa: ARG002 - nobody is asked
+        """Return all rights."""
+        return ALL
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    sha256: str
+    rights: Rights
+
+
+class Tokens:
+    """The tokens of a file. It is read again when it changes, so that a token can be withdrawn at once."""
+
+    def __init__(self, path: Path, names: Collection[str] | None = None) -> None:
+        self._path = path
+        self._names = names
+        self._state = self._look()
+        self._entries = self._read()
+
+    def rights(self, authorization: str | None) -> Rights | None:
+        """Return the rights of the site whose token this is."""
+        self._refresh()
+        scheme, _, token = (authorization or "").partition(" ")
+        given = hash_of(token.strip()) if scheme.lower() == "bearer" else ""
+        found: Rights | None = None
+        for entry in self._entries:  # all of them: how long it takes tells nothing
+            if hmac.compare_digest(entry.sha256, given):
+                found = entry.rights
+        return found
+
+    def _refresh(self) -> None:
+        state = self._look()
+        if state == self._state:
+            return
+        self._state = state
+        try:
+            self._entries = self._read()
+        except DataError as error:
+            log.error("%s; the tokens from before are in force", error)  # noqa: TRY400 - no traceback is due
+
+    def _look(self) -> tuple[int, int, int]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return (0, 0, 0)
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> list[_Entry]:
+        try:
+            text = self._path.read_text(encoding="utf-8")
+            document = tomllib.loads(text)
+        except OSError as error:
+            raise DataError(f"cannot read the tokens in {self._path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{self._path} is not TOML: {error}") from None
+        listed = document.pop("token", [])
+        if document:
+            raise DataError(f"{self._path}: {min(document)!r} is unknown; tokens are [[token]] tables")
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise DataError(f"{self._path}: tokens are [[token]] tables, one for each")
+        entries = [self._entry(number, one) for number, one in enumerate(listed, 1)]
+        if len({entry.sha256 for entry in entries}) < len(entries):
+            raise DataError(f"{self._path}: two entries have the same token")
+        return entries
+
+    def _entry(self, number: int, table: Mapping[str, Any]) -> _Entry:
+        where = f"{self._path}, token {number}"
+        unknown = sorted(set(table) - FIELDS)
+        if unknown:
+            raise DataError(f"{where}: {unknown[0]!r} is unknown; there are {', '.join(sorted(FIELDS))}")
+        site = table.get("site")
+        if not isinstance(site, str) or not site:
+            raise DataError(f'{where}: a token belongs to a site; say site = "its name"')
+        if ("sha256" in table) == ("token" in table):
+            raise DataError(f"{where}: give either the token or its sha256")
+        rights = Rights(site, self._allowed(where, table, "read"), self._allowed(where, table, "write"))
+        return _Entry(_hash(where, table), rights)
+
+    def _allowed(self, where: str, table: Mapping[str, Any], verb: str) -> frozenset[str] | None:
+        given = table.get(verb, [])
+        if given == "*":
+            return None
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise DataError(f'{where}: {verb} is "*" or a list of names')
+        missing = _missing(given, self._names)
+        if missing is not None:
+            raise DataError(f"{where}: {verb} names {missing!r}, which is not in the program")
+        return frozenset(given)
+
+
+def _missing(names: Iterable[str], known: Collection[str] | None) -> str | None:
+    return next((name for name in names if known is not None and name not in known), None)
+
+
+def _hash(where: str, table: Mapping[str, Any]) -> str:
+    if "token" in table:
+        token = table["token"]
+        if not isinstance(token, str) or len(token) < SHORTEST_TOKEN:
+            raise DataError(f"{where}: a token has at least {SHORTEST_TOKEN} characters")
+        return hash_of(token)
+    found = table["sha256"]
+    if not isinstance(found, str) or len(found) != 64 or not set(found.lower()) <= HEX:
+        raise DataError(f"{where}: sha256 is 64 hexadecimal digits")
+    return found.lower()

@@ -1,0 +1,216 @@
+"""Stores that were copied, put back from a backup, or stayed away too long."""
+
+import shutil
+import sqlite3
+
+import pytest
+from tests.replication.sites import World, assert_equal, talk
+
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def copy_store(site, target):
+    """A backup of a store that is in use, as SQLite makes it."""
+    with sqlite3.connect(target) as copy:
+        site._store.writer.connection.backup(copy)
+    copy.close()
+
+
+def write_some(site, number):
+    site.insert("r", [(number, "x")])
+    site.insert("g", [(number,), (number,)])
+    site.insert("w", [(number,)])
+    site.insert("k", [(number, site.name)])
+
+
+def expected(*numbers):
+    return {
+        "r": [(n, "x") for n in numbers],
+        "g": [(n,) for n in numbers for _ in range(2)],
+        "w": [(n,) for n in numbers],
+    }
+
+
+def check(found, *numbers):
+    assert {name: found[name] for name in ("r", "g", "w")} == expected(*numbers)
+    assert [row[0] for row in found["k"]] == list(numbers)
+
+
+def test_reopening_keeps_the_incarnation(world, tmp_path):
+    a, b = world.site("a", tmp_path / "a.db"), world.site("b")
+    write_some(a, 1)
+    a.sync(b)
+    before = a.status()["incarnation"]
+    a.close()
+    a = world.site("a", tmp_path / "a.db")
+    assert a.status()["incarnation"] == before
+    write_some(b, 2)
+    a.sync(b)
+    check(assert_equal(a, b), 1, 2)
+
+
+@pytest.mark.parametrize("spoke", [False, True])
+def test_a_store_copied_and_both_copies_used(world, tmp_path, spoke):
+    a, b = world.site("a", tmp_path / "a.db"), world.site("b")
+    write_some(a, 1)
+    if spoke:
+        a.sync(b)
+    a.close()
+    shutil.copy(tmp_path / "a.db", tmp_path / "copy.db")
+    a, copy = world.site("a", tmp_path / "a.db"), world.site("copy", tmp_path / "copy.db")
+    assert a.status()["incarnation"] != copy.status()["incarnation"]
+    write_some(a, 2)
+    write_some(copy, 3)
+    a.sync(b)
+    copy.sync(b)
+    talk(a, b, copy)
+    check(assert_equal(a, b, copy), 1, 2, 3)
+
+
+@pytest.mark.parametrize("heard", [False, True])
+def test_a_restored_backup_gets_everything_back_and_revives_nothing(world, tmp_path, heard):
+    a, b, c = world.site("a", tmp_path / "a.db"), world.site("b"), world.site("c")
+    write_some(a, 1)
+    write_some(a, 2)
+    talk(a, b, c)
+    copy_store(a, tmp_path / "backup.db")
+    write_some(a, 3)
+    b.delete("r", [(1, "x")])
+    b.delete("g", [(1,), (1,)])
+    b.delete("w", [(1,)])
+    b.delete("k", [(1,)])
+    talk(a, b, c)
+    if heard:  # all know that all have the deletions, and forget the rows
+        assert b._replica.collect() > 0
+        assert c._replica.collect() > 0
+        talk(a, b, c)
+    a.close()
+    for rest in ("a.db-wal", "a.db-shm"):
+        (tmp_path / rest).unlink(missing_ok=True)
+    (tmp_path / "a.db").write_bytes((tmp_path / "backup.db").read_bytes())
+    a = world.site("a", tmp_path / "a.db")
+    write_some(a, 4)
+    talk(a, b, c)
+    check(assert_equal(a, b, c), 2, 3, 4)
+
+
+def test_a_store_that_went_back_unnoticed_is_found_out_by_its_peer(world, tmp_path):
+    a, b = world.site("a", tmp_path / "a.db"), world.site("b")
+    write_some(a, 1)
+    a.sync(b)
+    copy_store(a, tmp_path / "backup.db")
+    write_some(a, 2)
+    a.sync(b)
+    a.close()
+    for rest in ("a.db-wal", "a.db-shm", "a.db-shown"):
+        (tmp_path / rest).unlink(missing_ok=True)
+    (tmp_path / "a.db").write_bytes((tmp_path / "backup.db").read_bytes())
+    with sqlite3.connect(tmp_path / "a.db") as raw:
+        raw.execute("UPDATE everview_store SET shown = 0")
+    raw.close()
+    a = world.site("a", tmp_path / "a.db")
+    before = a.status()["incarnation"]
+    write_some(a, 3)
+    talk(a, b)
+    assert a.status()["incarnation"] != before
+    check(assert_equal(a, b), 1, 2, 3)
+
+
+def test_an_expired_member_returns_with_its_own_writes(world):
+    a, b, c = world.sites(3)
+    for site in (a, b, c):
+        site._replica._expiry_days = 90
+    write_some(a, 1)
+    write_some(a, 2)
+    talk(a, b, c)
+    write_some(c, 3)
+    world.seconds += 91 * DAY
+    a.delete("r", [(1, "x")])
+    a.delete("g", [(1,), (1,)])
+    a.delete("w", [(1,)])
+    a.delete("k", [(1,)])
+    talk(a, b)
+    assert a._replica.collect() > 0
+    assert b._replica.collect() > 0
+    talk(a, b)
+    old = c.status()["incarnation"]
+    talk(a, b, c)
+    assert c.status()["incarnation"] != old
+    check(assert_equal(a, b, c), 2, 3)
+
+
+def test_nothing_is_forgotten_before_everybody_has_it(world):
+    a, b, c = world.sites(3)
+    write_some(a, 1)
+    talk(a, b, c)
+    a.delete("r", [(1, "x")])
+    a.sync(b)
+    a.sync(b)  # now a knows that b has it
+    assert a._replica.collect() == 0
+    assert a.status()["replication"]["held"]["r"] == {"dead_rows": 1, "waiting_for": ["s2"]}
+    talk(a, b, c)
+    assert a._replica.collect() > 0
+    assert "r" not in a.status()["replication"]["held"]
+
+
+def test_a_tuple_that_was_forgotten_starts_above_the_floor(world):
+    a, b, c = world.sites(3)
+    write_some(a, 1)
+    talk(a, b, c)
+    b.delete("r", [(1, "x")])
+    talk(a, b, c)
+    assert b._replica.collect() > 0
+    late = world.site("late")
+    late.sync(b)
+    late.insert("r", [(1, "x")])
+    talk(a, b, c, late)
+    assert assert_equal(a, b, c, late)["r"] == [(1, "x")]
+
+
+def test_garbage_rests_before_it_is_forgotten(world):
+    a, b = world.sites(2)
+    write_some(a, 1)
+    talk(a, b)
+    b.delete("r", [(1, "x")])
+    talk(a, b)
+    assert b.status()["replication"]["held"]["r"]["dead_rows"] == 1
+    for _ in range(3):
+        world.seconds += 3601
+        talk(a, b, rounds=2)
+        a.sync(b)
+        b.sync(a)
+    assert "r" not in b.status()["replication"]["held"]
+
+
+def test_two_groups_that_have_forgotten_rows_meet(world):
+    a, b, c, d = world.sites(4)
+    for one, other in ((a, b), (c, d)):
+        write_some(one, 1)
+        one.sync(other)
+        other.delete("r", [(1, "x")])
+        one.sync(other)
+        other.sync(one)
+        one.sync(other)
+    assert a._replica.collect() > 0
+    write_some(c, 2)
+    c.insert("r", [(1, "x")])
+    d.sync(a)
+    talk(a, b, c, d, rounds=6)
+    found = assert_equal(a, b, c, d)
+    assert found["r"] == [(1, "x"), (2, "x")]
+    assert len({site.status()["replication"]["groups"]["r"] for site in (a, b, c, d)}) == 1
+
+
+def test_a_site_that_wrote_before_it_met_anyone(world):
+    a, b, c = world.sites(3)
+    write_some(a, 1)
+    write_some(c, 2)
+    a.sync(b)
+    c.sync(b)
+    talk(a, b, c)
+    check(assert_equal(a, b, c), 1, 2)
