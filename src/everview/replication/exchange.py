@@ -27,6 +27,7 @@ class Exchange:
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
         self._taken = self._given = False
         self._stalls = 0
+        self._reached = b""
 
     def open(self) -> bytes:
         """Return the first message."""
@@ -59,6 +60,8 @@ class Exchange:
             give = self._replica.serve(message)
             if give is not None and not give.page.froms and not self._taken:
                 give = None  # a stranger has nothing to say before it has joined
+        if give is not None and give.page.reached != self._reached:
+            self._reached, self._stalls = give.page.reached, 0  # what is given moves as well
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
