@@ -238,9 +238,9 @@ class World:
     @run.register
     def _(self, step: do.Arrive) -> None:
         if step.name not in self.devices and len(self.devices) < MOST_DEVICES and self.devices:
+            near = step.near if step.near in self.devices else self.anchor.name
             self._add(step.name, step.skew)
-            near = step.near if step.near in self.devices else min(self.devices)
-            self.network.link(step.name, near if near != step.name else min(self.devices))
+            self.network.link(step.name, near)
             self.counts["newcomers"] += 1
 
     @run.register
@@ -478,7 +478,7 @@ class World:
         with self.acting(site, crash if victim == site.name else 0):
             data = self.network.dialogs[number].exchange.open()
             packet = self.network.call(number, data, dict(site.seen))
-        for _ in range(10_000):
+        for _ in range(2_000):
             if packet is None:
                 return
             if not self.network.is_open(packet.sender, packet.to):
