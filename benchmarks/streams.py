@@ -161,14 +161,14 @@ def _receive(reader: ev.Site, sender: ev.Site) -> float:
     """Bring a site up to date with another; return the seconds that it took the reader."""
     taken = 0.0
     exchange = reader.replica.exchange("sender")
-    message: bytes | None = b""
+    start = time.perf_counter()
+    message: bytes | None = exchange.open()
     while message is not None:
-        start = time.perf_counter()
-        message = exchange.receive(answer) if message else exchange.open()
         taken += time.perf_counter() - start
-        if message is not None:
-            answer = sender.replica.answer(message)
-    return taken
+        answer = sender.replica.answer(message)
+        start = time.perf_counter()
+        message = exchange.receive(answer)
+    return taken + time.perf_counter() - start
 
 
 def _check(site: ev.Site, counting: Counting) -> int:

@@ -47,7 +47,8 @@ class Exchange:
         moved = _rows(message.page)
         self.report.received_rows += moved
         settled = applied is not None and applied.outcome in (Outcome.APPLIED, Outcome.STALE)
-        self._stalls = 0 if moved or settled else self._stalls + 1
+        staged = moved > 0 and applied is None
+        self._stalls = 0 if staged or settled else self._stalls + 1
         if applied is not None:
             self._taken |= settled
             if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):

@@ -89,7 +89,7 @@ _DECODER = msgspec.msgpack.Decoder(State)
 def essence(state: State, own: str) -> bytes:
     """Return what has to be in the store before it is told: all but what is known anew at any time.
 
-    That is the site's own last commit and its clock, how late it was at others when they last spoke, and when.
+    That is the site's own last commit and its clock, how late it was at others when they spoke, and when.
     """
     return _ENCODER.encode(
         (

@@ -243,6 +243,15 @@ class Engine:
             self.propagate(connection, (part.delta,), on_change, shrinks=True)
         return changed
 
+    def clear(self, connection: sqlite3.Connection, stream: str, on_change: OnChange | None = None) -> None:
+        """Empty the tables of a view that is received."""
+        received = self.received[stream]
+        if received.stage_all(connection):
+            connection.execute(f"UPDATE {received.delta} SET w = -w")
+            self.propagate(connection, (received.delta,), on_change, shrinks=True)
+        for table in received.tables:
+            connection.execute(f"DELETE FROM {table}")
+
     def timed(self) -> list[KeyedRelation | KeyedIds]:
         """Return what may hold versions from the future."""
         parts = (part for stream in self.streams.values() for part in stream.parts)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from everview.language.program import Program
 from everview.language.relations import Semantics
 from everview.testing.simulation import steps as do
 from everview.testing.simulation.programs import LARGE, TRANSFERS, parsed, random_program
@@ -151,7 +150,11 @@ class _Generator:
         for place, field in enumerate(relation.schema):
             if field.nullable and field.name not in relation.key and rng.random() < 0.1:
                 row[place] = None
-        odds = ["insert", "insert", "delete"] if relation.semantics is not Semantics.BAG else ["insert", "delete"]
+        odds = (
+            ["insert", "insert", "delete"]
+            if relation.semantics is not Semantics.BAG
+            else ["insert", "delete"]
+        )
         return rng.choice(odds), name, row
 
     def sync(self) -> list[do.AnyStep]:

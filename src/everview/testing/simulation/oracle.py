@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everview.language.program import Program
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Semantics
 
 Row = tuple[Any, ...]
 Numbers = frozenset[int]
@@ -133,5 +133,3 @@ _ROWS = {
     Semantics.BAG: _bag,
     Semantics.ADD_WINS: _add_wins,
 }
-
-

@@ -43,7 +43,9 @@ class Result:
 class Simulation:
     """The case of a seed, or a given one. `run` raises `Failure` when it shows something wrong."""
 
-    def __init__(self, seed: int = 0, *, large: bool = False, faults: bool = True, case: Case | None = None) -> None:
+    def __init__(
+        self, seed: int = 0, *, large: bool = False, faults: bool = True, case: Case | None = None
+    ) -> None:
         self.case = case if case is not None else generate_case(seed, large=large, faults=faults)
 
     def run(self) -> Result:

@@ -392,7 +392,11 @@ class World:
                     continue
                 event["incarnation"] = device.incarnation
                 event["stamp"] = max(
-                    (s for k, s, inc in versions(connection, engine, name) if (k, inc) == (key, device.incarnation)),
+                    (
+                        s
+                        for k, s, inc in versions(connection, engine, name)
+                        if (k, inc) == (key, device.incarnation)
+                    ),
                     default=0,
                 )
             number = len(self.history.events)
@@ -415,9 +419,7 @@ class World:
                     continue
                 number = len(self.history.events)
                 self.history.record(
-                    Event(
-                        number, name, action, row, seen, 1, length + 1, stamp, device.incarnation
-                    )
+                    Event(number, name, action, row, seen, 1, length + 1, stamp, device.incarnation)
                 )
             device.seen[name] = seen | frozenset(range(start, len(self.history.events)))
             self.counts["rows loaded"] += len(rows)
