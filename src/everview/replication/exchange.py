@@ -26,7 +26,7 @@ class Exchange:
         self.report = SyncReport()
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
         self._taken = self._given = False
-        self._stalls = 0
+        self._stalls = self._refused = 0
         self._reached = b""
 
     def open(self) -> bytes:
@@ -49,6 +49,7 @@ class Exchange:
         settled = applied is not None and applied.outcome in (Outcome.APPLIED, Outcome.STALE)
         staged = moved > 0 and applied is None
         self._stalls = 0 if staged or settled else self._stalls + 1
+        self._refused += applied is not None and not settled
         if applied is not None:
             self._taken |= settled
             if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):
@@ -67,9 +68,10 @@ class Exchange:
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
             return None
-        if self._stalls > _STALLS and (applied is None or applied.outcome is Outcome.REFUSED):
+        stalled = max(self._stalls, self._refused) > _STALLS
+        if stalled and (applied is None or applied.outcome is Outcome.REFUSED):
             return None  # neither has anything for the other
-        if self._stalls > _STALLS:
+        if stalled:
             raise SyncError(
                 f"nothing moved in the last {_STALLS} messages with {self._peer}; try again",
                 peer=self._peer,
