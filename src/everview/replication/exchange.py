@@ -47,7 +47,7 @@ class Exchange:
         moved = _rows(message.page)
         self.report.received_rows += moved
         settled = applied is not None and applied.outcome in (Outcome.APPLIED, Outcome.STALE)
-        staged = moved > 0 and applied is None
+        staged = message.page is not None and applied is None  # perhaps without rows: we may have them all
         self._stalls = 0 if staged or settled else self._stalls + 1
         self._refused += applied is not None and not settled
         if applied is not None:
