@@ -45,10 +45,10 @@ class Exchange:
             raise
         moved = _rows(message.page)
         self.report.received_rows += moved
-        self._stalls = 0 if moved or applied else self._stalls + 1
+        went_on = bool(moved) if applied is None else applied.outcome in (Outcome.APPLIED, Outcome.STALE)
+        self._stalls = 0 if went_on else self._stalls + 1
         if applied is not None:
-            self._taken = self._taken or applied.outcome in (Outcome.APPLIED, Outcome.STALE)
-            self._stalls += applied.outcome not in (Outcome.APPLIED, Outcome.STALE)
+            self._taken = self._taken or went_on
             if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):
                 self._taken = False
                 self._given = False
