@@ -445,6 +445,7 @@ class Replica:
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             left, _ = knowledge.groups.settle(message.gossip.groups)
+            knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         if request is not None:
             wants = [stream for stream in request.streams if stream not in request.joined]
