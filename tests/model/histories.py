@@ -13,12 +13,12 @@ X = (0, 0)
 def _ground(shortcuts, **hosts):
     ground = Ground(0, shortcuts)
     ground.sites = [Site(ground, name, streams) for name, streams in hosts.items()]
-    ground.meet_all()
+    ground.meet_all(ground.sites)
     return ground, *ground.sites
 
 
 def _newcomer(ground, hosts, skew=0):
-    site = Site(ground, "n", hosts, founder=False, skew=skew)
+    site = Site(ground, "n", hosts, skew=skew)
     ground.sites.append(site)
     return site
 
