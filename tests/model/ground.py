@@ -52,7 +52,7 @@ class Ground:
             site.joined = set(streams)
             members |= {(site.inc, *stream): 1 for stream in site.groups.items()}
         for site in sites:
-            site.meet(members, {})
+            site.meet(members, {holder: holder[0] for holder in members})
             site.begin()
             site.end()
 

@@ -1,9 +1,10 @@
 """Storing what arrived: the join of rows, and the snapshot that decides when a site joins or returns."""
 
 from tests.model.relations import Pen, Row
-from tests.model.views import live_ids
+from tests.model.views import VIEWS, live_ids
 
 from everview.algebra.clock import Stamp
+from everview.algebra.lattices import VersionVector
 
 
 def merge(site, stream, arrived, page):
@@ -18,6 +19,8 @@ def merge(site, stream, arrived, page):
     returning = returning and page.froms[stream] == 0
     if returning:
         unseen = forget_collected(site, stream, arrived, page)
+        if stream in site.received and "views merge" not in site.shortcuts:
+            start_again(site, stream)
         if site.former.get(stream, page.groups[stream]) != page.groups[stream]:
             come_over(site, stream, page)
     if "drop the dead" in site.shortcuts and stream in site.received:
@@ -113,6 +116,13 @@ def lift(site, relation, unseen, page):
             site.world.history.record(
                 site, relation, "insert", row, stamps[0] if stamps else None, floor if relation == "R" else 0
             )
+
+
+def start_again(site, view):
+    """Nothing of a view is written where it is received: the snapshot is all there is to know."""
+    site.tables[view].clear()
+    for relation in VIEWS[view].inputs:
+        site.known[site.inc, (view, relation)] = (VersionVector(), site.own((view, relation))[1])
 
 
 def come_over(site, relation, page):

@@ -99,6 +99,9 @@ class Membership:
                     self.expire(holder[0])
         if self.inc in self.expired_at:
             self.renew()
+        for stream, (sponsor, _) in list(self.provisional.items()):
+            if sponsor in self.expired_at:
+                self.leave(stream)
 
     def expire(self, inc):
         """A member is gone, or stays away too long: it is no longer asked, and must join anew."""

@@ -288,6 +288,8 @@ class Site(Groups, Membership):
             "groups",
             "former",
             "founded",
+            "bound",
+            "absorbed",
             "provisional",
             "collected_at",
             "past",
@@ -320,8 +322,7 @@ class Site(Groups, Membership):
         old, self.inc = self.inc, self.world.incarnation(self.name)
         for what in self.wholes():
             self.known[self.inc, what] = self.known.get((old, what), EMPTY)
-        self.former |= self.groups
-        self.joined, self.groups, self.provisional = set(), {}, {}
+        self.lose_groups()
         self.cursors, self.stages = {}, {}
         self.opened_at = self.head
         self._start_clock()

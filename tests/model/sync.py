@@ -31,6 +31,7 @@ class Request:
     vectors: dict
     groups: dict
     """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
+    absorbed: dict
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Page:
     seen: dict
     cursors: dict
     groups: dict
+    absorbed: dict
     collected_at: dict
     wants: list
     provisional: dict
@@ -98,6 +100,7 @@ def request(site, sender):
         stage["end"],
         own,
         {s: group for s, group in site.groups.items() if s in site.joined},
+        {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
     )
 
 
@@ -134,7 +137,7 @@ def serve(site, asked, limit):
 
 def meet_groups(site, asked, expired):
     """Found, leave and list, as the reader's groups ask for; return the streams that it has in others."""
-    site.settle(asked.groups)
+    site.settle(asked.groups, asked.absorbed)
     wants = [] if expired else [s for s in asked.streams if s not in asked.groups]
     for stream in wants:
         site.found(stream)
@@ -200,6 +203,7 @@ def read(site, froms, after, limit, asked):
         copied(site.seen),
         dict(site.cursors),
         {s: group for s in {*site.hosts, *site.circuits} if (group := site.group(s)) is not None},
+        {s: set(names) for s, names in site.absorbed.items() if s in site.groups},
         {s: site.forgotten_at(s) for s in froms},
         [s for s in [*site.bases, *site.received] if s not in site.joined],
         {s: (sponsor, *cursor(site, sponsor, s)) for s, (sponsor, _) in site.provisional.items()},
@@ -243,7 +247,7 @@ def apply(site, page, rows, *, partial=False):
         site.rewound()
         return None
     site.enlist(page.sender, page.wants)
-    if site.settle({s: g for s, g in page.groups.items() if s not in page.provisional}):
+    if site.settle({s: g for s, g in page.groups.items() if s not in page.provisional}, page.absorbed):
         return None
     streams = wanted(site, page)
     if not streams:
@@ -271,6 +275,7 @@ def apply(site, page, rows, *, partial=False):
             site.known[site.inc, what] = (vector | theirs[0], reading)
         if stream in site.kinds:
             site.seen[stream] |= page.seen[stream]
+        site.absorb(stream, page)
         if stream not in site.joined:
             join(site, stream, page)
         head = (page.end or page.upto, page.tags[page.end or page.upto])
@@ -294,6 +299,7 @@ def join(site, stream, page):
     group = page.groups[stream]
     site.groups[stream] = group
     site.former.pop(stream, None)
+    site.bound.discard(stream)
     if listed(site, stream, page):
         site.joined.add(stream)
         site.provisional.pop(stream, None)
@@ -352,7 +358,7 @@ def may_join(site, stream, page):
     since: then the old snapshot would bring back what is dead.
     """
     sponsor, covered = site.provisional.get(stream, (None, {}))
-    if stream in page.provisional:
+    if stream in page.provisional or not site.may_return(stream, page):
         return False
     if page.sender == sponsor:
         head, _ = cursor(site, page.sender, stream)
