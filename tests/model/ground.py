@@ -100,15 +100,22 @@ class Ground:
     def settle(self):
         quiet = 0
         for _ in range(25):
-            before = {(s.inc, frozenset(s.joined), frozenset(s.groups.items())) for s in self.sites}
+            before = self._belonging()
             moved = sum(
                 self.pull(self.sites[i], self.sites[n]) for i in self.links for n in sorted(self.links[i])
             )
-            same = before == {(s.inc, frozenset(s.joined), frozenset(s.groups.items())) for s in self.sites}
+            same = before == self._belonging()
             quiet = quiet + 1 if not moved and same else 0
             if quiet == self.rounds:
                 return
         raise WrongError("sites do not come to rest")
+
+    def _belonging(self):
+        """Who is in which group, and what the groups have absorbed."""
+        return [
+            (s.inc, set(s.joined), dict(s.groups), {k: set(names) for k, names in s.absorbed.items()})
+            for s in self.sites
+        ]
 
     def compare(self):
         surviving = {

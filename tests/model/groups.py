@@ -17,7 +17,7 @@ class Groups:
         self.groups = {}  # stream → its group, while joined or provisional
         self.former = {}  # stream → the group it was in before
         self.bound = set()  # relations that must return to their former group, or to one that absorbed it
-        self.absorbed = {}  # relation → the names that its group has absorbed
+        self.absorbed = {}  # stream → the names that its group has absorbed, and those it was in itself
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
@@ -68,6 +68,7 @@ class Groups:
         if relation in self.bound:
             name = f"{self.former[relation]}/{name}"
             self.members[f"{self.former[relation]}?", relation, name] = 1
+            self.bound.discard(relation)
         self.groups[relation] = name
         self.joined.add(relation)
         self.members[self.inc, relation, name] = 1
@@ -80,6 +81,7 @@ class Groups:
         that we have not seen, for we carry it to others.
         """
         self.former[stream] = self.groups.pop(stream)
+        self.absorbed.setdefault(stream, set()).add(self.former[stream])
         if stream in self.provisional:  # it has no entry
             del self.provisional[stream]
             self.bound.add(stream)
@@ -97,6 +99,8 @@ class Groups:
         """A new incarnation is listed nowhere, and holds what others may have forgotten with its consent."""
         self.former |= self.groups
         self.bound |= self.groups.keys()
+        for stream, name in self.groups.items():
+            self.absorbed.setdefault(stream, set()).add(name)
         self.joined, self.groups, self.provisional = set(), {}, {}
 
     def may_return(self, stream, page):
@@ -109,7 +113,7 @@ class Groups:
     def settle(self, groups, absorbed):
         """Leave what has met a smaller group; say whether some stream met a group that is not for it.
 
-        A provisional site follows only its own group.
+        A relation that is provisional follows only its own group.
         """
         strange = False
         for stream, theirs in groups.items():
@@ -119,18 +123,20 @@ class Groups:
             if theirs < ours and "adopt the name" in self.shortcuts:
                 self.groups[stream] = theirs
                 self.members[self.inc, stream, theirs] = 1
-            elif theirs < ours and (stream not in self.provisional or ours in absorbed.get(stream, ())):
+            elif theirs < ours and self._may_follow(stream, absorbed):
                 self.leave(stream)
             else:
                 strange = True
         return strange
 
+    def _may_follow(self, stream, absorbed):
+        if stream in VIEWS or stream not in self.provisional:
+            return True
+        return self.groups[stream] in absorbed.get(stream, ())
+
     def absorb(self, stream, page):
         """The names that a group has taken in travel with it; who comes over adds its own."""
-        names = self.absorbed.setdefault(stream, set())
-        names |= page.absorbed.get(stream, set())
-        if stream in self.former and self.former[stream] != page.groups[stream]:
-            names.add(self.former[stream])
+        self.absorbed[stream] = self.absorbed.get(stream, set()) | page.absorbed.get(stream, set())
 
     def enlist(self, inc, streams):
         """List who wants to join, under our group: before it is read for."""
