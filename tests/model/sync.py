@@ -29,6 +29,7 @@ class Request:
     after: int
     end: int | None
     vectors: dict
+    known: dict
     groups: dict
     """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
     absorbed: dict
@@ -99,6 +100,7 @@ def request(site, sender):
         stage["after"],
         stage["end"],
         own,
+        dict(site.known),
         {s: group for s, group in site.groups.items() if s in site.joined},
         {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
     )
@@ -121,6 +123,8 @@ def serve(site, asked, limit):
     if asked.sender != site.inc:
         return None
     expired = asked.reader in site.expired_at  # it gets no rows, but hears why
+    if not expired and "no gossip" not in site.shortcuts:
+        site.believe(asked.known)  # who is only read for would never tell what it has
     apart = meet_groups(site, asked, expired)
     froms = {
         s: asked.cursors[s][0] for s in asked.streams if serves(site, s) and s not in apart and not expired
