@@ -55,7 +55,9 @@ def leavers_retire(shortcuts):
     it; then a comes after p.
     """
     ground = Ground(0, shortcuts)
-    c, p, a, y = (Site(ground, name, hosts) for name, hosts in (("c", "R"), ("p", "RK"), ("a", "RK"), ("y", "K")))
+    c, p, a, y = (
+        Site(ground, name, hosts) for name, hosts in (("c", "R"), ("p", "RK"), ("a", "RK"), ("y", "K"))
+    )
     ground.meet_all([c], "g1")
     ground.meet_all([p, a, y], "g2")
     p.write([("insert", "R", X)])

@@ -188,7 +188,10 @@ class KeyedQuotient(Quotient):
     def local(self, table, oracle):
         for key in self.kind.superseded(table, always):
             del table[key]
-        return (tuple(sorted((stamp.time_us, row is not BOTTOM) for (_, stamp), row in table.items())), oracle)
+        return (
+            tuple(sorted((stamp.time_us, row is not BOTTOM) for (_, stamp), row in table.items())),
+            oracle,
+        )
 
     def writes(self, local, pool):
         """Under a stamp in any of the gaps between those that there are, above what is seen."""

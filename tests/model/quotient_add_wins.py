@@ -14,10 +14,9 @@ import itertools
 from collections import Counter
 from functools import cache
 
+from tests.model.quotient import always, view_of
 from tests.model.relations import AddWinsKind, Pen, Row
 from tests.model.views import derivations, evaluate, live_ids, liveness, valuation
-
-from tests.model.quotient import always, view_of
 
 TUPLE = (0, 0)
 SITES = 3
@@ -74,7 +73,9 @@ class AddWinsQuotient:
         return min(
             (
                 tuple(used[i] for i in order),
-                tuple(sorted(((*(entries[i] for i in order), entries[SITES]), pool) for entries, pool in rows)),
+                tuple(
+                    sorted(((*(entries[i] for i in order), entries[SITES]), pool) for entries, pool in rows)
+                ),
             )
             for order in itertools.permutations(range(SITES))
         )
@@ -119,9 +120,7 @@ def _plain(entries):
 
 
 def _table(entries):
-    return {
-        (TUPLE, ("s", 1, n)): Row(value, 0, ("-", 1)) for n, (value, _) in enumerate(entries) if value
-    }
+    return {(TUPLE, ("s", 1, n)): Row(value, 0, ("-", 1)) for n, (value, _) in enumerate(entries) if value}
 
 
 def _with(row, site, entry):

@@ -6,6 +6,8 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 
 from __future__ import annotations
 
+import msgspec
+
 from everview.errors import SyncError
 from everview.replication.applying import Outcome
 from everview.replication.messages import Message, Page
@@ -38,6 +40,9 @@ class Exchange:
         """Take an answer; return the next message to send, None when both directions are done."""
         message = decode(data)
         self.report.received_bytes += len(data)
+        if self._given and self._taken and message.page is not None:
+            self._replica.note_receipt(message)
+            message = msgspec.structs.replace(message, page=None)
         try:
             applied = self._replica.hear(message, data, self._peer)
         except SyncError as error:
@@ -78,7 +83,8 @@ class Exchange:
                 retry=True,
             )
         last = give is not None and give.page.done
-        if last and self._replica.receives_views and self.report.sent_rows + _rows(give and give.page):
+        given = 0 if give is None else _rows(give.page)
+        if last and self._replica.receives_views and self.report.sent_rows + given:
             self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
             reply = self._replica.tell(give)
