@@ -8,7 +8,14 @@ import pytest
 from benchmarks.__main__ import names
 
 STREAMS = {"insert_time_ratio", "delete_time_ratio", "extra_bytes_per_tuple", "rows_per_second"}
+STREAMS |= {"derived_insert_time_ratio", "derived_delete_time_ratio", "derived_extra_bytes_per_tuple"}
 FIGURES = {
+    "sync": {
+        "merged_rows_per_second",
+        "wire_ratio",
+        "first_sync_1m_seconds",
+        "empty_sync_growth_100k_to_1m",
+    },
     "join": STREAMS,
     "projection": STREAMS,
     "provenance": {"product_seconds", "result_monomials", "pairwise_speedup"},

@@ -182,7 +182,11 @@ class Cut:
         state = self.knowledge.state
         joining = {name for name in streams if name not in state.joined and self.page.froms[name] == 0}
         returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
-        grown = 0
+        for name in [name for name in returning if not self.engine.streams[name].is_base]:
+            self._clear(name)
+            returning.remove(name)
+        self._raise_floors()
+        grown = sum(self._lift(name) for name in sorted(returning))
         for message in chain(self.staged, (self.last,)):
             state.names.update(zip(message.sites, message.names, strict=True))
             self.knowledge.intern(self.connection, message.sites)
@@ -190,9 +194,7 @@ class Cut:
             for section in sections:
                 if self._is_wanted(section, streams):
                     grown += self._merge(message, section, joining, returning)
-        self._raise_floors()
-        for name in returning:
-            grown += self._settle(name)
+        grown += sum(self._settle(name) for name in sorted(returning))
         self.commit.grown |= grown > 0
         self._note(streams)
         return grown
@@ -291,6 +293,21 @@ class Cut:
                 continue
             state.floors[name] = floor
         self.commit.floors = store.floors = state.floors
+
+    def _clear(self, name: str) -> None:
+        """A view that is received writes nothing: on joining it starts empty, and nothing is lost."""
+        self.engine.clear(self.connection, name, self.on_change)
+        for whole in self.engine.streams[name].wholes:
+            self.knowledge.membership.own(whole).vector.clear()
+
+    def _lift(self, name: str) -> int:
+        """What the snapshot by which the site joins does not cover is unseen, and goes above the floor."""
+        stream = self.engine.streams[name]
+        lifted = 0
+        for part, whole in zip(stream.held, stream.wholes, strict=True):
+            self.knowledge.lay_out(self.connection, self._theirs(whole).vector)
+            lifted += part.lift(self.connection, self.commit)
+        return lifted
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""

@@ -11,7 +11,10 @@ from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.store import Store
 from everview.replication.groups import Groups
 from everview.replication.membership import Membership
-from everview.replication.state import State, dump, load
+from everview.replication.state import State, dump, essence, load
+
+SAVE_EVERY_US = 60_000_000
+"""How often what is always changing is saved, such as when a peer was last heard of."""
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class Knowledge:
     """Incarnation → its number here; of the site itself not 0 but the other one."""
     _revision: int = -1
     _saved: bytes = b""
+    _saved_us: int = 0
 
     def __post_init__(self) -> None:
         self._bind()
@@ -47,13 +51,14 @@ class Knowledge:
             return
         self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
         self.state = State() if found is None else load(found[0])
-        self._revision, self._saved = revision, b"" if found is None else found[0]
+        self._revision = revision
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())
         self.store.number = self.numbers[self.incarnation]
         self.store.floors = self.state.floors
         self.state.names[self.incarnation] = self.store.name or self.name
         self._bind()
+        self._note_saved()
 
     def forget(self) -> None:
         """What is in memory may not be what is in the store."""
@@ -61,16 +66,22 @@ class Knowledge:
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to save."""
-        return dump(self.state) != self._saved
+        """Whether there is something to save; what is always changing waits for a while."""
+        late = self.store.environment.now_us() - self._saved_us > SAVE_EVERY_US
+        return late or essence(self.state, self.incarnation) != self._saved
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the state, if it changed."""
-        data = dump(self.state)
-        if data != self._saved:
+        if self.changed:
             revision = max(self._revision, 0) + 1
+            data = dump(self.state)
             connection.execute(f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (1, ?, ?)", (data, revision))
-            self._revision, self._saved = revision, data
+            self._revision = revision
+            self._note_saved()
+
+    def _note_saved(self) -> None:
+        self._saved = essence(self.state, self.incarnation)
+        self._saved_us = self.store.environment.now_us()
 
     # Sites.
 

@@ -194,8 +194,11 @@ class Membership:
         return True
 
     def absent(self, since_us: int) -> list[str]:
-        """Members of whom nothing newer than this was heard."""
-        found = []
+        """Members of whom nothing newer than this was heard.
+
+        None, if it was heard of nobody at all: then it is this site that was away.
+        """
+        found, heard = [], False
         for incarnation in self.state.members:
             if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
                 continue
@@ -203,7 +206,9 @@ class Membership:
             listed = [held.listed_us for held in self._holdings(incarnation)]
             if max(readings or listed) < since_us:
                 found.append(incarnation)
-        return found
+            else:
+                heard = True
+        return found if heard else []
 
 
 def covers(mine: Mapping[str, int], theirs: Mapping[str, int]) -> bool:

@@ -53,7 +53,7 @@ class Budget:
     @property
     def left(self) -> int:
         """How many rows may be read next."""
-        return min(self.rows, _STEP) if self.size > 0 else 0
+        return max(min(self.rows, _STEP), 0) if self.size > 0 else 0
 
 
 def _long(part: Part) -> list[int]:

@@ -86,6 +86,39 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(State)
 
 
+def essence(state: State, own: str) -> bytes:
+    """Return what has to be in the store before it is told: all but what is known anew at any time.
+
+    That is the site's own last commit and its clock, how late it was at others when they spoke, and when.
+    """
+    return _ENCODER.encode(
+        (
+            state.members,
+            {
+                incarnation: {
+                    whole: {o: n for o, n in told.vector.items() if o != own or incarnation != own}
+                    for whole, told in wholes.items()
+                }
+                for incarnation, wholes in state.known.items()
+            },
+            state.expired,
+            state.names,
+            state.joined,
+            state.provisional,
+            state.former,
+            state.bound,
+            state.absorbed,
+            state.founded,
+            state.cursors,
+            state.floors,
+            state.collected,
+            state.passed_us,
+            {address: peer.incarnation for address, peer in state.peers.items()},
+            state.dropped,
+        )
+    )
+
+
 def dump(state: State) -> bytes:
     """Return the bytes that are stored."""
     return _ENCODER.encode(state)

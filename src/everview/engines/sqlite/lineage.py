@@ -72,8 +72,7 @@ class Lineage:
 
     def _write(self, incarnation: str, head: int) -> None:
         new = Path(f"{self.side_file}.new")
-        with new.open("w") as file:
-            json.dump({"incarnation": incarnation, "head": head}, file)
-            file.flush()
-            os.fsync(file.fileno())
+        # Not forced to the disk: that matters only if a power loss and a restored backup come together, and
+        # then the first peer that has met the store finds out by its tags.
+        new.write_text(json.dumps({"incarnation": incarnation, "head": head}))
         new.replace(self.side_file)

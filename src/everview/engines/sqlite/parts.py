@@ -104,6 +104,9 @@ class Held(Part, Protocol):
     def kept(self) -> str:
         """The temporary table of the keys of a snapshot by which the site joins."""
 
+    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """Begin of joining: what is unseen goes above the floor; return how many rows changed."""
+
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """End of joining: the snapshot, whose keys are in `kept`, decides; return how many rows changed."""
 

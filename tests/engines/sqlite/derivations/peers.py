@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from everview.engines.sqlite.circuits import totals
 from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.names import CONFLICTS, SITES
+from everview.engines.sqlite.names import SITES
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.scalars import functions
 from everview.engines.sqlite.scalars.storage import load_rows, store_rows
+from everview.engines.sqlite.schema import REPLICATION_DDL
 
 FOREVER = 2**62
 
@@ -35,8 +36,8 @@ class Peer:
         functions.register(self.connection, lambda _what: None)
         totals.register(self.connection, lambda _what: None)
         self.engine.prepare(self.connection)
-        self.connection.execute(f"CREATE TABLE {CONFLICTS} (relation TEXT PRIMARY KEY)")
-        self.connection.execute(f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation, name)")
+        for statement in REPLICATION_DDL:
+            self.connection.execute(statement)
         for number in range(20):
             self.connection.execute(f"INSERT INTO {SITES} VALUES (?, ?, '')", (number, f"{number:03}"))
         self.connection.execute(
@@ -48,8 +49,7 @@ class Peer:
         """Make the indexes of a site that has peers."""
         self.engine.index_versions(self.connection)
         for stream in self.engine.offers:
-            if stream not in self.engine.streams:
-                self.engine.index_versions(self.connection, stream)
+            self.engine.index_versions(self.connection, stream)
 
     def follow(self, name):
         """Sum up what is told of changes from now on."""

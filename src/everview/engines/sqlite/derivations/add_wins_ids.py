@@ -31,8 +31,8 @@ class AddWinsIds(Liveness):
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.w > 0"
 
-    def name_ids(self, connection: sqlite3.Connection, ids: str) -> None:
-        connection.execute(f"INSERT OR IGNORE INTO {self.ids} (c0, w) SELECT *, 0 FROM ({ids})")
+    def naming(self, ids: str) -> str:
+        return f"INSERT OR IGNORE INTO {self.ids} (c0, w) SELECT *, 0 FROM ({ids})"
 
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
         found = connection.execute(

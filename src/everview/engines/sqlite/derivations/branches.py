@@ -15,9 +15,9 @@ from functools import cached_property
 from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derivations.liveness import Forget, Liveness, Turn
-from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, value
+from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, Row, value
 from everview.engines.sqlite.relations.base import read_by_version
-from everview.engines.sqlite.relations.staging import stage
+from everview.engines.sqlite.relations.staging import pour
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
 from everview.planner.branches import Branch
@@ -34,7 +34,6 @@ class ReceivedBranch:
     positions: tuple[Liveness, ...]
     delta: str
     """Temporary: the rows that came to count, or ceased to; of all branches together."""
-    arrived: str
     made: str
 
     def __post_init__(self) -> None:
@@ -95,71 +94,80 @@ class ReceivedBranch:
         select = f"SELECT {', '.join(shown)} FROM {self.table} WHERE 1"
         return read_by_version(connection, select, self.numbers, since, after, limit)
 
-    @cached_property
-    def _resolved(self) -> str:
-        """What arrived, with numbers for ids and how many of them are dead; only where all have numbers."""
-        aliases = [f"x{position}" for position in range(len(self.positions))]
-        pairs = list(zip(aliases, self.positions, strict=True))
+    def _resolved(self, values: str) -> str:
+        """Return rows of version, row and ids, with numbers for the ids, and how many of those are dead.
+
+        Rows that name an id without a number are left out.
+        """
+        width = len(self.schema) + 1
+        pairs = [(f"x{position}", at) for position, at in enumerate(self.positions)]
         joins = "".join(
-            f" CROSS JOIN {at.ids} AS {x} ON {x}.{at.blob} = a.{number}"
-            for (x, at), number in zip(pairs, self.numbers, strict=True)
+            f" CROSS JOIN {at.ids} AS {x} ON {x}.{at.blob} = a.column{number}"
+            for number, (x, at) in enumerate(pairs, start=width + 1)
         )
         dead = " + ".join(f"({at.dead(x)})" for x, at in pairs)
-        shown = [*(f"a.{c}" for c in self.cells), *(f"{x}.{at.number}" for x, at in pairs), dead]
-        return f"SELECT {', '.join(shown)} {{more}} FROM {self.arrived} AS a{joins}"
+        cells = [f"a.column{number}" for number in range(1, width + 1)]
+        shown = ", ".join([*cells, *(f"{x}.{at.number}" for x, at in pairs), dead])
+        return f"SELECT {shown} FROM ({values}) AS a{joins}"
+
+    @cached_property
+    def _into(self) -> str:
+        fields = ", ".join(["version", *self.cells, *self.numbers, "dead"])
+        return f"INSERT OR IGNORE INTO {self.table} ({fields})"
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Store derivations that are not held; those that live are rows that came. Return how many."""
         if not arrival.rows:
             return 0
-        stage(connection, self.arrived, arrival.rows)
-        add = self._add if self.delta in self.circuit.demanded else self._add_unread
-        count = add(connection, len(arrival.rows), arrival.version)
-        connection.execute(f"DELETE FROM {self.arrived}")
-        return count
+        if self.delta in self.circuit.demanded:
+            return self._add(connection, arrival)
+        return self._add_unread(connection, arrival)
 
-    def _add_unread(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
+    def _add_unread(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Store them where nobody asks what changed."""
-        into = ", ".join([*self.cells, *self.numbers, "dead", "version"])
-        add = f"INSERT OR IGNORE INTO {self.table} ({into}) {self._resolved.format(more=', ?')}"
-        count = connection.execute(add, (version,)).rowcount
-        if count < staged:  # some were there, or name an id that is not known
-            self._name_ids(connection)
-            count += connection.execute(add, (version,)).rowcount
+
+        def store(values: str) -> str:
+            return f"{self._into} {self._resolved(values)}"
+
+        count = pour(connection, store, arrival.rows, arrival.version)
+        if count < len(arrival.rows):  # some were there, or name an id that is not known
+            self._name_ids(connection, arrival.rows)
+            count += pour(connection, store, arrival.rows, arrival.version)
         return count
 
-    def _add(self, connection: sqlite3.Connection, staged: int, version: int) -> int:
+    def _add(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Store them, and leave the rows of those that are new and live in the delta."""
-        resolve = f"INSERT INTO {self.made} {self._resolved.format(more='')}"
-        if connection.execute(resolve).rowcount < staged:
+
+        def resolve(values: str) -> str:
+            return f"INSERT INTO {self.made} {self._resolved(values)}"
+
+        staged = len(arrival.rows)
+        if pour(connection, resolve, arrival.rows, arrival.version) < staged:
             connection.execute(f"DELETE FROM {self.made}")
-            self._name_ids(connection)
-            connection.execute(resolve)
+            self._name_ids(connection, arrival.rows)
+            pour(connection, resolve, arrival.rows, arrival.version)
         key = ", ".join(self.numbers)
+        store = f"{self._into} SELECT * FROM {self.made}"
         connection.execute("SAVEPOINT attempt")
-        count = self._store(connection, version)
+        count = connection.execute(store).rowcount
         if count < staged:  # of those that were there already nothing changes
             connection.execute("ROLLBACK TO attempt")
             connection.execute(
                 f"DELETE FROM {self.made} WHERE ({key}) IN (SELECT {key} FROM {self.table}) "
                 f"OR rowid NOT IN (SELECT min(rowid) FROM {self.made} GROUP BY {key})"
             )
-            count = self._store(connection, version)
+            count = connection.execute(store).rowcount
         connection.execute("RELEASE attempt")
         come = ", ".join([*self.cells, "1"])
         connection.execute(f"INSERT INTO {self.delta} SELECT {come} FROM {self.made} WHERE dead = 0")
         connection.execute(f"DELETE FROM {self.made}")
         return count
 
-    def _store(self, connection: sqlite3.Connection, version: int) -> int:
-        into = ", ".join([*self.cells, *self.numbers, "dead", "version"])
-        return connection.execute(
-            f"INSERT OR IGNORE INTO {self.table} ({into}) SELECT *, ? FROM {self.made}", (version,)
-        ).rowcount
-
-    def _name_ids(self, connection: sqlite3.Connection) -> None:
-        for at, number in zip(self.positions, self.numbers, strict=True):
-            at.name_ids(connection, f"SELECT {number} FROM {self.arrived}")
+    def _name_ids(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        """Give numbers to ids that have come ahead of their liveness, or were forgotten."""
+        for place, at in enumerate(self.positions, start=len(self.schema)):
+            named = {row[place]: None for row in rows}
+            pour(connection, at.naming, [(id_,) for id_ in named])
 
     def garbage(self, connection: sqlite3.Connection) -> int:
         """Return how many derivations are held that do not count."""

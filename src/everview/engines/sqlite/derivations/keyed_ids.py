@@ -40,8 +40,8 @@ class KeyedIds(Liveness):
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.live"
 
-    def name_ids(self, connection: sqlite3.Connection, ids: str) -> None:
-        connection.execute(f"INSERT OR IGNORE INTO {self.ids} (id, live) SELECT *, 0 FROM ({ids})")
+    def naming(self, ids: str) -> str:
+        return f"INSERT OR IGNORE INTO {self.ids} (id, live) SELECT *, 0 FROM ({ids})"
 
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
         found = connection.execute(
@@ -67,7 +67,7 @@ class KeyedIds(Liveness):
 
     def note_turns(self, connection: sqlite3.Connection) -> int:
         delta = self.lattice.delta
-        self.name_ids(connection, f"SELECT c1 FROM {delta} WHERE w > 0")
+        connection.execute(self.naming(f"SELECT c1 FROM {delta} WHERE w > 0"))
         count = connection.execute(
             f"INSERT INTO {self.turned} SELECT i.n, sum(d.w) FROM {delta} AS d CROSS JOIN {self.ids} AS i "
             "ON i.id = d.c1 GROUP BY i.n HAVING sum(d.w) <> 0"

@@ -59,8 +59,8 @@ class Liveness(ABC):
         """Return 1 for an id that is dead or not known, else 0."""
 
     @abstractmethod
-    def name_ids(self, connection: sqlite3.Connection, ids: str) -> None:
-        """Give numbers to ids, a SELECT, that have none; nothing is known of them yet."""
+    def naming(self, ids: str) -> str:
+        """Return what gives numbers to those of some ids that have none; no more is known of them yet."""
 
     @abstractmethod
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
@@ -84,6 +84,10 @@ class Liveness(ABC):
         grown = self.lattice.merge(connection, arrival)
         self._turn(connection, arrival.version)
         return grown
+
+    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """Nothing is ever written here, so nothing is unseen."""
+        return 0
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """End of joining: what the snapshot covers and does not hold goes. Nothing is ever written here."""

@@ -91,8 +91,7 @@ def received_core(circuit: Circuit, program: Program, core: Core) -> Received:
                 internal(own),
                 tuple(inputs[atom.name] for atom in branch.atoms),
                 delta,
-                circuit.scratch(f"a_{own}", width, numbers),
-                circuit.scratch(f"m_{own}", width, (*numbers, "dead")),
+                circuit.scratch(f"m_{own}", 0, ("version", *columns(width), *numbers, "dead")),
             )
         )
     return Received(core, tuple(inputs.values()), tuple(branches), delta)

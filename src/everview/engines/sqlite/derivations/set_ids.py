@@ -11,7 +11,7 @@ from everview.engines.sqlite.parts import COUNT, ID, SITE, Arrival, PartColumn, 
 from everview.engines.sqlite.relations.base import covers
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.sets import SetRelation
-from everview.engines.sqlite.relations.staging import stage
+from everview.engines.sqlite.relations.staging import pour, stage
 
 
 class NumberedSet(SetRelation):
@@ -33,43 +33,46 @@ class NumberedSet(SetRelation):
             f"CREATE INDEX IF NOT EXISTS {name}_dead ON {name} (cl) WHERE NOT cl & 1",
         ]
 
-    def _insert_new(self, connection: sqlite3.Connection, version: int) -> int:
-        return connection.execute(
-            f"INSERT OR IGNORE INTO {self.table.name} (c0, cl, version, site, seq) "
-            f"SELECT c0, cl, ?, site, seq FROM {self.arrived}",
-            (version,),
-        ).rowcount
+    def _insert_new(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
+        """Add ids that are not known yet; return how many."""
+        into = f"INSERT OR IGNORE INTO {self.table.name} (version, c0, cl, site, seq)"
+        return pour(connection, lambda values: f"{into} {values}", rows, version)
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Ids that are new have no derivations yet, so only those that are known can turn.
 
         Mostly all of a cut are new, or all are known; which of the two is tried first, the first one says.
         """
-        rows = _each_once(arrival.rows)
+        rows, count = _each_once(arrival.rows), 0
+        plain = arrival.returning or not arrival.covered
+        if plain and not arrival.returning and rows[0][1] == 1:
+            count = self._insert_new(connection, rows, arrival.version)
+            if count == len(rows):
+                return count
         stage(connection, self.arrived, rows)
         staged = len(rows)
-        if arrival.covered and not arrival.returning:
+        if not plain:
             held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE r.c0 = a.c0 AND r.cl > 0)"
             staged -= connection.execute(
                 f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
             ).rowcount
         if arrival.returning:
             connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT c0 FROM {self.arrived}")
-        fresh = rows[0][1] == 1
-        count = self._insert_new(connection, arrival.version) if fresh else 0
-        if count < staged:
-            grown = connection.execute(
-                f"INSERT INTO {self.grown} "
-                "SELECT r.id, a.cl, a.site, a.seq, (a.cl & 1) - (r.cl & 1) "
-                f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r ON r.c0 = a.c0 AND a.cl > r.cl"
-            ).rowcount
-            if not fresh and grown < staged:
-                count += self._insert_new(connection, arrival.version)
+        grown = connection.execute(
+            f"INSERT INTO {self.grown} SELECT r.id, a.cl, a.site, a.seq, (a.cl & 1) - (r.cl & 1) "
+            f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r ON r.c0 = a.c0 AND a.cl > r.cl"
+        ).rowcount
+        if count + grown < staged:
             count += connection.execute(
-                f"UPDATE {self.table.name} SET cl = g.cl, version = ?, site = g.site, seq = g.seq "
-                f"FROM {self.grown} AS g WHERE {self.table.name}.id = g.n",
+                f"INSERT OR IGNORE INTO {self.table.name} (c0, cl, version, site, seq) "
+                f"SELECT c0, cl, ?, site, seq FROM {self.arrived}",
                 (arrival.version,),
             ).rowcount
+        count += connection.execute(
+            f"UPDATE {self.table.name} SET cl = g.cl, version = ?, site = g.site, seq = g.seq "
+            f"FROM {self.grown} AS g WHERE {self.table.name}.id = g.n",
+            (arrival.version,),
+        ).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return count
 
@@ -111,10 +114,9 @@ class SetIds(Liveness):
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.cl & 1"
 
-    def name_ids(self, connection: sqlite3.Connection, ids: str) -> None:
-        connection.execute(
-            f"INSERT OR IGNORE INTO {self.ids} (c0, cl, version, site, seq) SELECT *, 0, 0, 0, 0 FROM ({ids})"
-        )
+    def naming(self, ids: str) -> str:
+        into = f"{self.ids} (c0, cl, version, site, seq)"
+        return f"INSERT OR IGNORE INTO {into} SELECT *, 0, 0, 0, 0 FROM ({ids})"
 
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
         found = connection.execute(

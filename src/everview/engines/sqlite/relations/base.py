@@ -148,13 +148,19 @@ class StoredRelation(ABC):
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join rows into the table, leave what changed in the delta; return how many grew."""
 
+    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """Begin of joining: what the snapshot's vector (in the temporary table) does not cover is unseen.
+
+        It is lifted above the floor, where nobody knows the row's length; return how many rows were.
+        """
+        return 0
+
     @abstractmethod
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """End of joining: the snapshot, whose keys are in `kept`, decides.
 
-        What its vector (in the temporary table) covers and it does not hold was collected there, and goes;
-        what it does not cover is unseen, and if it lives it is lifted above the floor. Returns how many
-        rows were lifted or dropped; the delta holds what changed.
+        What its vector covers and it does not hold was collected there, and goes. Returns how many rows were
+        dropped, or written anew; the delta holds what changed.
         """
 
     # Garbage.

@@ -187,6 +187,12 @@ class KeyedRelation(StoredRelation):
         if arrival.returning:
             keys = ", ".join(self.table.key())
             connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT {keys} FROM {self.arrived}")
+            places = [self.relation.columns.index(name) for name in self.relation.key]
+            marks = ", ".join("?" * len(places))
+            connection.executemany(
+                f"INSERT OR IGNORE INTO {self.kept} VALUES ({marks})",
+                [tuple(row[place] for place in places) for row in waiting],
+            )
         return grown + self._join(connection, arrival.version)
 
     def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:

@@ -144,19 +144,27 @@ class SetRelation(StoredRelation):
     def _key(self) -> str:
         return ", ".join(self.table.key()) or "1"
 
+    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
+        """All that is unseen goes up by the floor, made even: what lives keeps its lead over what is dead.
+
+        The dead too, or a lifted row would outlive a deletion that had seen it; and what the snapshot holds
+        as well, or a row would lose to a deletion that it had seen, and that another site has lifted.
+        """
+        floor = commit.floors.get(self.relation.name, 0)
+        if not floor:
+            return 0
+        return connection.execute(
+            f"UPDATE {self.table.name} AS r SET cl = cl + ?, version = ?, site = 0, seq = 0 "
+            f"WHERE NOT {covers('r')}",
+            (floor + floor % 2, commit.version),
+        ).rowcount
+
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        listed, name, floor = self.listed, self.table.name, commit.floors.get(self.relation.name, 0)
+        listed, name = self.listed, self.table.name
         missing = f"({self._key()}) NOT IN (SELECT * FROM {self.kept})"
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
-        dropped = connection.execute(f"DELETE {gone}").rowcount
-        # The dead are lifted as far as the living, or a lifted row would outlive a deletion that saw it.
-        lift = floor + floor % 2
-        lifted = connection.execute(
-            f"UPDATE {name} SET cl = cl + ?, version = ?, site = 0, seq = 0 WHERE {missing} AND ?",
-            (lift, commit.version, lift),
-        ).rowcount
-        return dropped + lifted
+        return connection.execute(f"DELETE {gone}").rowcount
 
     # Garbage.
 

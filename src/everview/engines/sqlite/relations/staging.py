@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -16,18 +16,37 @@ def stage(
     connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], weight: int | None = None
 ) -> None:
     """Put rows into a temporary table, where a weight is given all with that weight at the end."""
+    more = () if weight is None else (str(weight),)
     if len(rows) == 1:
-        connection.execute(_values(table, len(rows[0]), 1, weight), rows[0])
+        connection.execute(f"INSERT INTO {table} {_values(len(rows[0]), 1, after=more)}", rows[0])
         return
-    chunk = max(1, min(_CHUNK, 30_000 // max(len(rows[0]), 1))) if rows else 1
-    for start in range(0, len(rows), chunk):
-        part = rows[start : start + chunk]
-        sql = _values(table, len(part[0]), len(part), weight)
+    for part in _chunks(rows):
+        sql = f"INSERT INTO {table} {_values(len(part[0]), len(part), after=more)}"
         connection.execute(sql, list(chain.from_iterable(part)))
 
 
+def pour(
+    connection: sqlite3.Connection, sql: Callable[[str], str], rows: Sequence[Sequence[Any]], *same: Any
+) -> int:
+    """Run a statement over rows that are nowhere yet: `sql` makes it of a VALUES clause, a chunk at a time.
+
+    The values of `same` stand at the beginning of every row. Returns how many rows the statements wrote.
+    """
+    marks = tuple(f"?{number}" for number in range(1, len(same) + 1))
+    total = 0
+    for part in _chunks(rows):
+        values = _values(len(part[0]), len(part), before=marks)
+        total += connection.execute(sql(values), [*same, *chain.from_iterable(part)]).rowcount
+    return total
+
+
+def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
+    chunk = max(1, min(_CHUNK, 30_000 // max(len(rows[0]), 1))) if rows else 1
+    for start in range(0, len(rows), chunk):
+        yield rows[start : start + chunk]
+
+
 @lru_cache(maxsize=1024)
-def _values(table: str, width: int, count: int, weight: int | None) -> str:
-    cells = ["?"] * width + ([] if weight is None else [str(weight)])
-    one = f"({', '.join(cells)})"
-    return f"INSERT INTO {table} VALUES {', '.join([one] * count)}"
+def _values(width: int, count: int, *, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> str:
+    one = f"({', '.join([*before, *['?'] * width, *after])})"
+    return f"VALUES {', '.join([one] * count)}"

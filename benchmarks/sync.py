@@ -1,0 +1,130 @@
+"""Two sites that meet: rows merged a second, what they cost on the wire, a first sync, an empty one.
+
+Both sites keep their relation indexed, with three views over it, in files with durable commits. Merging is
+measured at the reader alone: asking, decoding, joining, bringing the views up to date and committing, in
+cuts of 10,000 rows; the sender's time is not counted. The first sync is the whole of it, both sites on one
+processor. An empty sync is a whole exchange that moves nothing, over a tenth and over all of the rows.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import resource
+import statistics
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import everview as ev
+from benchmarks.harness import Result, interleaved
+from benchmarks.wire_ratio import wire_ratio
+
+_PROGRAM = """
+CREATE TABLE r (a BIGINT NOT NULL, b BIGINT NOT NULL, c BIGINT NOT NULL, d BIGINT NOT NULL,
+                e TEXT NOT NULL);
+CREATE TABLE s (k BIGINT NOT NULL, c BIGINT NOT NULL);
+CREATE MATERIALIZED VIEW projection AS SELECT b, c FROM r;
+CREATE MATERIALIZED VIEW joined AS SELECT r.a, r.b, s.k FROM r JOIN s ON r.c = s.c;
+CREATE MATERIALIZED VIEW grouped AS
+  SELECT b, count(*) AS n, sum(d) AS total, max(a) AS most FROM r GROUP BY b;
+"""
+_VIEWS = ("projection", "joined", "grouped")
+_ROWS_OF_S = 1000
+_CUT = 10_000
+_BATCH = 100_000
+_EMPTY_SYNCS = 41
+
+
+def run(*, quick: bool) -> Result:
+    """Measure with 1M rows; quick: 50k."""
+    large, cuts = (50_000, 6) if quick else (1_000_000, 22)
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        small_pair = _pair(root, "small", large // 10)
+        large_pair = _pair(root, "large", large)
+        pairs = {"small": small_pair, "large": large_pair}
+        gc.collect()
+        for name, (sender, reader) in pairs.items():
+            start = time.perf_counter()
+            reader.sync(sender)
+            figures[f"first_sync_{name}_seconds"] = time.perf_counter() - start
+            _check(sender, reader)
+            reader.sync(sender)  # now each knows that the other has everything
+        figures["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        empty = interleaved(
+            {name: partial(_nothing, *pair) for name, pair in pairs.items()}, repeats=_EMPTY_SYNCS
+        )
+        seconds = [_merge(*large_pair, large + number * _CUT) for number in range(cuts)][1:]
+        _check(*large_pair)
+        for site in (*small_pair, *large_pair):
+            site.close()
+    ratios = wire_ratio()
+    headline = {
+        "merged_rows_per_second": _CUT / statistics.median(seconds),
+        "wire_ratio": ratios.worst,
+        "first_sync_1m_seconds": figures["first_sync_large_seconds"],
+        "empty_sync_growth_100k_to_1m": empty["large"] / empty["small"],
+        "empty_sync_ms": empty["large"] * 1000,
+    }
+    shapes = {f"wire_ratio {shape}": ratio for shape, ratio in ratios.by_shape.items()}
+    figures = {**headline, **figures, **shapes}
+    table = [(name, f"{value:,.2f}") for name, value in figures.items()]
+    parameters = {"rows": large, "cut": _CUT, "cuts": cuts - 1, "synchronous": "FULL"}
+    return Result("sync", parameters, figures, table)
+
+
+def _row(rng: random.Random, number: int) -> tuple[int, int, int, int, str]:
+    return (
+        number,
+        rng.randrange(1000),
+        rng.randrange(1587),
+        rng.randrange(10**6),
+        f"note {rng.randrange(5000)}",
+    )
+
+
+def _pair(folder: Path, name: str, count: int) -> tuple[ev.Site, ev.Site]:
+    """A site with so many rows, and an empty one."""
+    program = ev.Program.parse(_PROGRAM)
+    sender, reader = (
+        ev.Site.open(folder / f"{name}-{who}.db", program, name=who) for who in ("sender", "reader")
+    )
+    rng = random.Random(count)
+    sender.insert("s", [(k, k) for k in range(_ROWS_OF_S)])
+    for start in range(0, count, _BATCH):
+        sender.insert("r", [_row(rng, number) for number in range(start, min(start + _BATCH, count))])
+    return sender, reader
+
+
+def _nothing(sender: ev.Site, reader: ev.Site) -> None:
+    report = reader.sync(sender)
+    if report.sent_rows or report.received_rows:
+        raise AssertionError("an empty sync moved rows")
+
+
+def _merge(sender: ev.Site, reader: ev.Site, first: int) -> float:
+    """Give the sender a cut's worth of new rows; return the seconds that the reader takes to have them."""
+    rng = random.Random(first)
+    sender.insert("r", [_row(rng, number) for number in range(first, first + _CUT)])
+    exchange = reader.replica.exchange(sender.name)
+    taken = 0.0
+    start = time.perf_counter()
+    message: bytes | None = exchange.open()
+    while message is not None:
+        taken += time.perf_counter() - start
+        answer = sender.replica.answer(message)
+        start = time.perf_counter()
+        message = exchange.receive(answer)
+    if exchange.report.received_rows != _CUT:
+        raise AssertionError(f"{exchange.report.received_rows} of {_CUT} rows came")
+    return taken + time.perf_counter() - start
+
+
+def _check(sender: ev.Site, reader: ev.Site) -> None:
+    for view in ("r", *_VIEWS):
+        count = f"SELECT count(*) AS n FROM {view}"
+        if sender.query(count) != reader.query(count):
+            raise AssertionError(f"{view} is not the same at both sites")

@@ -1,0 +1,140 @@
+"""What must hold of a site at any time, and of all of them in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from everview.engines.reference import evaluate_views
+from everview.language.relations import Semantics
+from everview.testing.simulation.device import Device
+from everview.testing.simulation.lattices import lengths, versions
+from everview.testing.simulation.oracle import Event, History, Numbers
+
+Row = tuple[Any, ...]
+
+
+class Wrong(AssertionError):  # noqa: N818 - it names what was found; tests read better so
+    """A state that breaks what was promised."""
+
+
+def check_device(device: Device, history: History, *, transfers: bool = False) -> None:
+    """A site's relations are what the semantics make of the writes it has seen; its views follow from them.
+
+    So nothing that was acknowledged and seen is lost, and nothing deleted returns, whatever came in which
+    order. Where every transaction is a transfer, none is seen in part.
+    """
+    _value_what_has_come(device, history)
+    program = device.store.program
+    hosted = [name for name in program.relations if name in device.store.engine.streams]
+    rows: dict[str, Counter[Row]] = {name: device.rows(name) for name in hosted}
+    for name in hosted:
+        seen = device.seen.get(name, frozenset())
+        waiting = history.waiting(name, seen, device.come)
+        wanted = _but(history, name, waiting, history.contents(name, seen))
+        found = _but(history, name, waiting, rows[name])
+        if found != wanted:
+            raise Wrong(f"{device.name} shows {name} {_differ(found, wanted)}")
+    if len(hosted) == len(program.relations):
+        tables = {name: list(found.elements()) for name, found in rows.items()}
+        for name, result in evaluate_views(program, tables).items():
+            shown = device.rows(name)
+            if shown != Counter(result.rows):
+                raise Wrong(f"{device.name} keeps view {name} {_differ(shown, Counter(result.rows))}")
+            if transfers and name == "torn" and shown:
+                raise Wrong(f"{device.name} shows transfers in part: {sorted(shown)}")
+
+
+def _but(history: History, name: str, keys: set[Row], rows: Counter[Row]) -> Counter[Row]:
+    """Rows but those of some keys."""
+    if not keys:
+        return rows
+    return Counter({row: n for row, n in rows.items() if history.key(name, row) not in keys})
+
+
+def _value_what_has_come(device: Device, history: History) -> None:
+    limit = device.store.clock.limit()
+    device.replica.tick()
+    device.come |= {
+        number
+        for whole, numbers in device.seen.items()
+        for number in numbers
+        if 0 < history.events[number].stamp <= limit
+        and history.program.relations[whole.rpartition(">")[2]].semantics is Semantics.KEYED
+    }
+
+
+def retold(device: Device, history: History, *, returned: bool) -> int:
+    """Record what a returning site has told again; a length or stamp that nobody wrote is wrong otherwise."""
+    connection, engine = device.store.writer.connection, device.store.engine
+    count = 0
+    for name in engine.streams:
+        relation = history.program.relations.get(name)
+        if relation is None:
+            continue
+        seen = device.seen.get(name, frozenset())
+        new: list[dict[str, Any]] = []
+        if relation.semantics is Semantics.SET:
+            known = history.longest(name, seen)
+            for row, length in sorted(lengths(connection, engine, name).items(), key=repr):
+                if length < known.get(row, 0):
+                    raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
+                if length > known.get(row, 0):
+                    action = "insert" if length % 2 else "delete"
+                    new.append({"action": action, "row": row, "length": length})
+        elif relation.semantics is Semantics.KEYED:
+            events = [history.events[n] for n in seen]
+            told = {(history.key(name, e.row), e.stamp, e.incarnation) for e in events}
+            for at, (action, row) in sorted(versions(connection, engine, name).items(), key=repr):
+                if at not in told:
+                    new.append({"action": action, "row": row, "stamp": at[1], "incarnation": at[2]})
+        if new and not returned:
+            raise Wrong(f"{device.name} has in {name} what nobody wrote: {new}")
+        for what in new:
+            event = Event(len(history.events), name, seen=seen, **what)
+            history.record(event)
+            device.seen[name] = device.seen.get(name, frozenset()) | {event.number}
+        count += len(new)
+    return count
+
+
+def check_all(devices: Iterable[Device], history: History) -> None:
+    """After healing: every site shows what all surviving writes make, and its views follow from that."""
+    devices = list(devices)
+    program = history.program
+    survived: dict[str, Numbers] = {name: frozenset() for name in program.relations}
+    for device in devices:
+        for whole, numbers in device.seen.items():
+            survived[whole.rpartition(">")[2]] |= numbers
+    wanted = {name: history.contents(name, numbers) for name, numbers in survived.items()}
+    for name, numbers in survived.items():
+        _check_latest(history, name, numbers, wanted[name])
+    views = evaluate_views(program, {name: list(found.elements()) for name, found in wanted.items()})
+    expected: Mapping[str, Counter[Row]] = wanted | {name: Counter(v.rows) for name, v in views.items()}
+    for device in devices:
+        streams = device.store.engine.streams
+        missing = sorted(set(streams) - set(device.state.joined))
+        if missing:
+            raise Wrong(f"{device.name} never became a member of {missing}")
+        shown = program.names() if set(program.relations) <= set(streams) else streams
+        for name in shown:
+            found = device.rows(name)
+            if found != expected[name]:
+                raise Wrong(f"in the end {device.name} shows {name} {_differ(found, expected[name])}")
+
+
+def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[Row]) -> None:
+    """Whoever wins, it is one of the latest writes: what all of them deleted does not return."""
+    if history.program.relations[name].semantics is not Semantics.SET:
+        return
+    for row, actions in history.latest(name, numbers).items():
+        if ("insert" if rows[row] else "delete") not in actions:
+            raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
+
+
+def _differ(found: Counter[Row], wanted: Counter[Row]) -> str:
+    def listed(rows: Counter[Row]) -> str:
+        return ", ".join(sorted(map(repr, rows.elements()))[:5]) or "nothing"
+
+    return f"with {listed(found - wanted)} too much, and without {listed(wanted - found)}"

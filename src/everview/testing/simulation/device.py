@@ -1,0 +1,182 @@
+"""A simulated site: the real store and protocol, and beside them what the oracle must know of it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from everview.engines.sqlite.connections import Handle
+from everview.engines.sqlite.names import MEMBERSHIP
+from everview.engines.sqlite.reading import Reading
+from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.writing import Writing
+from everview.language.program import Program
+from everview.replication.replica import Replica
+from everview.replication.rights import Rights
+from everview.replication.state import State, load
+from everview.testing.simulation.clocks import Clocks
+from everview.testing.simulation.crashes import Fuse
+from everview.testing.simulation.oracle import Numbers
+from everview.testing.simulation.steps import Return
+
+Row = tuple[Any, ...]
+Seen = dict[str, Numbers]
+"""Whole (a relation, or a relation as a view receives it) → the writes to it that a site has seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A backup: the file, the one beside it, and what the site had seen by then."""
+
+    image: bytes
+    side: bytes | None
+    incarnation: str
+    head: int
+    seen: Seen
+    come: frozenset[int]
+
+
+class Device:
+    """One site of a world. Its process can die and be started again; only the file remains."""
+
+    store: Store
+    writing: Writing
+    reading: Reading
+    replica: Replica
+
+    def __init__(
+        self, name: str, folder: Path, program: Program, clocks: Clocks, page_rows: int, image: bytes = b""
+    ) -> None:
+        self.name = name
+        self.path = folder / f"{name}.db"
+        self.seen: Seen = {}
+        self.come: frozenset[int] = frozenset()
+        self.kept: Kept | None = None
+        self.rights: dict[str, Rights] = {}
+        self.rewound_from: tuple[str, int] | None = None
+        """Where the store went back to without noticing, until it does: the incarnation and its head."""
+        self.checked: tuple[Any, ...] = ()
+        """What it was like when it was last found to be right."""
+        self._program, self._clocks, self._page_rows = program, clocks, page_rows
+        if image:
+            self.path.write_bytes(image)
+        self.open()
+
+    # The process.
+
+    def open(self) -> None:
+        """Start the process."""
+        environment = self._clocks.environment(self.name)
+        self.store = Store(str(self.path), self._program, self.name, environment=environment)
+        self.writing = Writing(self.store)
+        self.reading = Reading(self.store)
+        self.replica = Replica(self.store, self.writing, page_rows=self._page_rows)
+        self._handle = self.store.writer
+
+    def arm(self, statements: int) -> None:
+        """Let the process die after so many statements; 0: not at all."""
+        if statements:
+            fuse: Any = Fuse(self._handle.connection, statements)
+            self.store.writer = Handle(fuse, self._handle.failures)
+
+    def disarm(self) -> None:
+        """Nothing happens to the process after all."""
+        self.store.writer = self._handle
+
+    def stop(self) -> None:
+        """End the process; what is not committed is gone."""
+        self.disarm()
+        if self._handle.connection.in_transaction:
+            self._handle.connection.execute("ROLLBACK")
+        self.store.close()
+
+    # The file.
+
+    @property
+    def _side(self) -> Path:
+        return Path(f"{self.path}-shown")
+
+    def image(self) -> bytes:
+        """The bytes of the store as it is now."""
+        return self._handle.connection.serialize()
+
+    def keep(self) -> None:
+        """Make a backup."""
+        side = self._side.read_bytes() if self._side.exists() else None
+        self.kept = Kept(self.image(), side, self.incarnation, self.head, dict(self.seen), self.come)
+
+    def put_back(self, how: Return) -> None:
+        """Put the backup back and start again."""
+        kept = self.kept
+        assert kept is not None
+        self.stop()
+        if how == "moved":
+            new = Path(f"{self.path}.new")
+            new.write_bytes(kept.image)
+            new.replace(self.path)
+        else:
+            with self.path.open("r+b") as file:
+                file.truncate(0)
+                file.write(kept.image)
+        if how == "unnoticed":
+            self._side.unlink(missing_ok=True)
+            if kept.side is not None:
+                self._side.write_bytes(kept.side)
+            self.rewound_from = (kept.incarnation, kept.head)
+        for suffix in ("-wal", "-shm"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        self.seen, self.come = dict(kept.seen), kept.come
+        self.open()
+
+    def remove(self) -> None:
+        """The file is gone."""
+        self.stop()
+        for suffix in ("", "-wal", "-shm", "-shown"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    # What it says of itself.
+
+    @property
+    def incarnation(self) -> str:
+        """What others know it by."""
+        return self.replica.incarnation
+
+    @property
+    def head(self) -> int:
+        """Its last commit."""
+        return self.replica.head
+
+    @property
+    def state(self) -> State:
+        """What it knows of others, as its store has it."""
+        found = self._handle.connection.execute(f"SELECT state FROM {MEMBERSHIP}").fetchone()
+        return load(found[0]) if found else State()
+
+    @property
+    def changes(self) -> int:
+        """Grows with everything that the process writes."""
+        return self._handle.connection.total_changes
+
+    @property
+    def wholes(self) -> dict[str, str]:
+        """Of everything it hosts: whole → base relation."""
+        streams = self.store.engine.streams.values()
+        return {w: r for stream in streams for w, r in zip(stream.wholes, stream.inputs, strict=True)}
+
+    def rows(self, name: str) -> Counter[Row]:
+        """A relation or view, as a reader sees it."""
+        return Counter(self.reading.sorted_rows(name, inside=False))
+
+    def knows(self, device: Device) -> bool:
+        """Whether it has read so much of a device that went back in time that one of the two will notice."""
+        if device.rewound_from is None:
+            return True
+        incarnation, head = device.rewound_from
+        cursors = self.state.cursors.get(incarnation, {})
+        return all(name in cursors and cursors[name].head > head for name in device.store.engine.streams)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.incarnation} at {self.head}, {os.fspath(self.path.name)}>"

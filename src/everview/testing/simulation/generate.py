@@ -1,0 +1,228 @@
+"""Random cases: everything that a seed decides is decided here, before anything happens."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from everview.language.relations import Semantics
+from everview.testing.simulation import steps as do
+from everview.testing.simulation.programs import LARGE, TRANSFERS, parsed, random_program
+
+FAULTS = (
+    "collect",
+    "skew",
+    "crash",
+    "network",
+    "folder",
+    "partition",
+    "restore",
+    "rewind",
+    "copy",
+    "newcomer",
+    "leave",
+    "expire",
+    "absence",
+    "rights",
+)
+
+DAY = 86_400
+
+
+def generate_case(seed: int, *, large: bool = False, faults: bool = True) -> do.Case:
+    """The case of a seed."""
+    if large:
+        return _large_case(seed)
+    return _Generator(seed, faults=faults).case()
+
+
+class _Generator:
+    def __init__(self, seed: int, *, faults: bool) -> None:
+        self.seed = seed
+        self.rng = rng = random.Random(f"case {seed}")
+        self.transfers = rng.random() < 0.15
+        text = TRANSFERS if self.transfers else random_program(rng)
+        self.text, self.program = text, parsed(text)
+        chosen = {fault for fault in FAULTS if rng.random() < (0.6 if fault == "collect" else 0.3)}
+        self.faults = chosen if faults else set()
+        if self.transfers:
+            self.faults.discard("rights")
+        # Few rows, so that writes meet; sometimes a single one.
+        self.width, self.depth = rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
+        self.names = [f"s{number}" for number in range(rng.choice([2, 2, 3, 3, 4, 5]))]
+        self.transfer = 0
+
+    def case(self) -> do.Case:
+        rng = self.rng
+        places = [do.Place(name, self.skew()) for name in self.names]
+        links = self.topology()
+        steps: list[do.AnyStep] = []
+        moves = self.moves()
+        for _ in range(rng.randint(15, 60)):
+            move = rng.choices([m for m, _ in moves], [w for _, w in moves])[0]
+            steps += move()
+        page_rows = rng.choice([1, 2, 3, 20_000, 20_000])
+        return do.Case(self.seed, self.text, places, links, steps, page_rows, self.transfers)
+
+    def topology(self) -> list[tuple[str, str]]:
+        """Star, ring, line, mesh, or a random tree with some more links."""
+        names, rng = self.names, self.rng
+        line = list(zip(names, names[1:], strict=False))
+        match rng.choice(["star", "ring", "line", "mesh", "random"]):
+            case "star":
+                return [(names[0], name) for name in names[1:]]
+            case "ring":
+                return line + ([(names[-1], names[0])] if len(names) > 2 else [])
+            case "line":
+                return line
+            case "mesh":
+                return [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+            case _:
+                tree = [(rng.choice(names[:i]), names[i]) for i in range(1, len(names))]
+                return tree + [(a, b) for a, b in line if (a, b) not in tree and rng.random() < 0.3]
+
+    def skew(self) -> int:
+        if "skew" not in self.faults:
+            return 0
+        return self.rng.choice([0, 0, -30, 30, 45, 300, -300, 3_600, 2 * DAY])
+
+    def moves(self) -> list[tuple[Callable[[], list[do.AnyStep]], int]]:
+        rng = self.rng
+        weight = rng.choice([1, 2, 3])
+        moves: list[tuple[Callable[[], list[do.AnyStep]], int]] = [
+            (self.write, 10),
+            (self.sync, 10),
+            (lambda: [do.Wait(rng.choice([1, 20, 70, 400]))], 2),
+        ]
+        optional: dict[str, list[tuple[Callable[[], list[do.AnyStep]], int]]] = {
+            "collect": [(lambda: [do.Collect(self.site())], 5)],
+            "crash": [(lambda: [do.Crash(self.site())], 1), (self.dying_write, 2), (self.dying_sync, 2)],
+            "network": [(lambda: [do.Dial(*self.pair())], 6), (self.deliver, 14)],
+            "folder": [(self.publish, 5), (self.find, 8)],
+            "partition": [(lambda: [do.Partition(*self.pair())], 2)],
+            "restore": [(lambda: [do.Backup(self.site())], 2), (self.restore, weight)],
+            "rewind": [(lambda: [do.Backup(self.site())], 2), (self.rewind, weight)],
+            "copy": [(self.copy, weight)],
+            "newcomer": [(self.arrive, weight)],
+            "leave": [(lambda: [do.Leave(self.site())], 1)],
+            "expire": [(lambda: [do.Expire(*self.pair())], weight)],
+            "absence": [(lambda: [do.Absence(self.site(), rng.choice([40, 100, 100]))], 1)],
+            "rights": [(self.permit, 2)],
+        }
+        for fault in sorted(self.faults):
+            moves += optional.get(fault, [])
+        return moves
+
+    # Steps.
+
+    def site(self) -> str:
+        return self.rng.choice(self.names)
+
+    def pair(self) -> tuple[str, str]:
+        one, other = self.rng.sample(self.names, 2)
+        return one, other
+
+    def write(self) -> list[do.AnyStep]:
+        return [do.Write(self.site(), self.transaction())]
+
+    def dying_write(self) -> list[do.AnyStep]:
+        return [do.Write(self.site(), self.transaction(), self.rng.randint(1, 40))]
+
+    def transaction(self) -> list[Any]:
+        rng = self.rng
+        if self.transfers:
+            self.transfer += 1
+            amount = rng.randint(1, 9)
+            return [
+                ("insert", "debit", [self.transfer, rng.randrange(3), -amount]),
+                ("insert", "credit", [self.transfer, rng.randrange(3), amount]),
+            ]
+        return [self.operation() for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+
+    def operation(self) -> tuple[str, str, list[Any]]:
+        rng = self.rng
+        name = rng.choice(sorted(self.program.relations))
+        relation = self.program.relations[name]
+        row: list[Any] = [rng.randrange(self.width), rng.randrange(self.depth)]
+        if name == "n":
+            row[1] = "ab"[row[1] % 2]
+        for place, field in enumerate(relation.schema):
+            if field.nullable and field.name not in relation.key and rng.random() < 0.1:
+                row[place] = None
+        odds = (
+            ["insert", "insert", "delete"]
+            if relation.semantics is not Semantics.BAG
+            else ["insert", "delete"]
+        )
+        return rng.choice(odds), name, row
+
+    def sync(self) -> list[do.AnyStep]:
+        return [do.Sync(*self.pair())]
+
+    def dying_sync(self) -> list[do.AnyStep]:
+        pair = self.pair()
+        return [do.Sync(*pair, self.rng.choice(pair), self.rng.randint(1, 120))]
+
+    def deliver(self) -> list[do.AnyStep]:
+        rng = self.rng
+        fate = rng.choices(["arrives", "doubled", "lost"], [7, 2, 1])[0]
+        crash = rng.randint(1, 60) if "crash" in self.faults and rng.random() < 0.1 else 0
+        pick = rng.choice([0, 0, rng.randrange(1_000)])
+        return [do.Deliver(pick, fate, crash)]  # type: ignore[arg-type]
+
+    def publish(self) -> list[do.AnyStep]:
+        kind = self.rng.choice(["whole", "cursor", "cursor", "any"])
+        return [do.Publish(self.site(), self.rng.randrange(100), kind)]  # type: ignore[arg-type]
+
+    def find(self) -> list[do.AnyStep]:
+        rng = self.rng
+        fate = rng.choices(["arrives", "doubled", "lost"], [2, 7, 1])[0]
+        crash = rng.randint(1, 60) if "crash" in self.faults and rng.random() < 0.1 else 0
+        return [do.Find(self.site(), rng.randrange(1_000), fate, crash)]  # type: ignore[arg-type]
+
+    def restore(self) -> list[do.AnyStep]:
+        return [do.Restore(self.site(), self.rng.choice(["in place", "moved"]))]  # type: ignore[arg-type]
+
+    def rewind(self) -> list[do.AnyStep]:
+        """A store that goes back unnoticed; often it writes before it meets anyone."""
+        site = self.site()
+        others = [name for name in self.names if name != site]
+        before: list[do.AnyStep] = [do.Backup(site), do.Write(site, self.transaction())]
+        before += [do.Sync(site, other) for other in others if self.rng.random() < 0.7]
+        return [*before, do.Restore(site, "unnoticed"), do.Write(site, self.transaction())]
+
+    def copy(self) -> list[do.AnyStep]:
+        site, name = self.site(), f"c{len(self.names)}"
+        self.names.append(name)
+        return [do.Copy(site, name)]
+
+    def arrive(self) -> list[do.AnyStep]:
+        name, near = f"n{len(self.names)}", self.site()
+        self.names.append(name)
+        steps: list[do.AnyStep] = [do.Arrive(name, near, self.skew())]
+        if self.rng.random() < 0.5:  # it has written before it meets anyone
+            steps.append(do.Write(name, self.transaction()))
+        return steps
+
+    def permit(self) -> list[do.AnyStep]:
+        rng, names = self.rng, sorted(self.program.relations)
+        reads, writes = ([n for n in names if rng.random() < 0.6] for _ in range(2))
+        if rng.random() < 0.4:
+            reads = writes = names
+        return [do.Permit(*self.pair(), reads, writes)]
+
+
+def _large_case(seed: int) -> do.Case:
+    """No faults, many rows: three sites load them, delete some, and sync."""
+    rng = random.Random(f"large {seed}")
+    names = ["s0", "s1", "s2"]
+    steps: list[do.AnyStep] = []
+    start = 0
+    for name in names:
+        count = rng.randint(34_000, 36_000)
+        steps.append(do.Load(name, "s", start, count))
+        start += count - 500  # some rows are loaded twice
+    steps += [do.Sync("s0", "s1"), do.Sync("s1", "s2"), do.Load("s1", "k", 0, 300)]
+    steps += [do.Load("s0", "s", rng.randrange(30_000), 2_000, "delete"), do.Sync("s2", "s0")]
+    return do.Case(seed, LARGE, [do.Place(n) for n in names], [("s0", "s1"), ("s1", "s2")], steps, large=True)

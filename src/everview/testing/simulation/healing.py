@@ -1,0 +1,70 @@
+"""Healing: all faults end, neighbours sync until nothing moves; then everyone must agree.
+
+Then everyone forgets what it may, and they must agree again.
+"""
+
+from __future__ import annotations
+
+from everview.testing.simulation.checks import Wrong, check_all
+from everview.testing.simulation.steps import Collect, Wait
+from everview.testing.simulation.world import World
+
+ROUNDS = 30
+"""How often neighbours may sync before they have to be at rest."""
+
+
+def heal(world: World) -> None:
+    """Let what waits arrive, time pass, and all neighbours sync; compare."""
+    _arrive(world)
+    world.network.down.clear()
+    for device in world.devices.values():
+        device.rights.clear()
+    world.run(Wait(3 * 86_400))
+    _find_out(world)
+    settle(world)
+    world.run(Wait(3 * 86_400))  # what was told again has a new stamp
+    check_all(world.devices.values(), world.history)
+    for _ in range(2):
+        for name in sorted(world.devices):
+            world.run(Collect(name))
+    settle(world)
+    check_all(world.devices.values(), world.history)
+
+
+def _arrive(world: World) -> None:
+    """Half of what is still on its way comes now, the youngest first; the rest never does."""
+    packets, world.network.packets = world.network.packets, []
+    for packet in packets[::-2]:
+        to = world.devices.get(packet.to)
+        if to is not None and not to.rewound_from and packet.sender in world.devices:
+            world.deliver(packet)
+    world.network.folder.clear()
+
+
+def _find_out(world: World) -> None:
+    """A store that went back unnoticed meets someone who knows better; if nobody does any more, it is lost."""
+    for device in list(world.devices.values()):
+        for other in world.devices.values():
+            if device.rewound_from and other is not device and other.knows(device):
+                world.sync(device, other)
+        if device.rewound_from:
+            world.counts["never found out"] += 1
+            world.remove(device)
+
+
+def settle(world: World) -> None:
+    """Sync over all links until a round changes nothing anywhere."""
+    for _ in range(ROUNDS):
+        before = _state(world)
+        for one, other in world.network.pairs():
+            world.sync(world.devices[one], world.devices[other])
+        if _state(world) == before:
+            return
+    raise Wrong(f"the sites do not come to rest in {ROUNDS} rounds")
+
+
+def _state(world: World) -> list[tuple[str, str, int, dict[str, str]]]:
+    return [
+        (device.name, device.incarnation, device.head, dict(device.state.joined))
+        for device in world.devices.values()
+    ]

@@ -1,0 +1,135 @@
+"""What the declared semantics say of a set of writes: no tables, no messages, only who had seen what.
+
+- set: an insertion's causal length is one more than the greatest among the writes it had seen, or above the
+  floor where the tuple had been forgotten; a deletion's too; the longest chain wins, and that is one of the
+  latest writes, those that no other had seen.
+- keyed: the write with the greatest stamp; of equal stamps the greater incarnation's. While the time of one
+  of a key's writes has not come, the key shows one of the others, or no row.
+- bag: the sum of all weights.
+- add-wins: an insertion lives unless some deletion had seen it.
+
+What is promised of sites that lose their file: a write survives if its site keeps its file, or if anyone who
+keeps theirs has seen it. A returning site may tell a row again, above the floor or under a new stamp: that is
+one more write of its own, which has seen all that the site has seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.language.program import Program
+from everview.language.relations import Semantics
+
+Row = tuple[Any, ...]
+Numbers = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One write: what it did to which row, and the writes to the relation that its site had seen before."""
+
+    number: int
+    relation: str
+    action: str
+    row: Row
+    seen: Numbers
+    weight: int = 1
+    length: int = 0
+    """Of a set: the tuple's causal length after it."""
+    stamp: int = 0
+    """Of a keyed relation; `incarnation` breaks ties."""
+    incarnation: str = ""
+
+
+@dataclass(slots=True)
+class History:
+    """Every write that took effect anywhere, in the order of the run."""
+
+    program: Program
+    events: list[Event] = field(default_factory=list)
+
+    def record(self, event: Event) -> None:
+        """Take note of the next write."""
+        assert event.number == len(self.events)
+        self.events.append(event)
+
+    def key(self, relation: str, row: Row) -> Row:
+        """What the fate of a row depends on: a keyed row's key, or the row."""
+        declared = self.program.relations[relation]
+        if declared.semantics is not Semantics.KEYED:
+            return row
+        return tuple(row[place] for place in declared.key_positions)
+
+    def contents(self, relation: str, numbers: Iterable[int]) -> Counter[Row]:
+        """The rows that these writes make, when the time of all of them has come."""
+        by_key: defaultdict[Row, list[Event]] = defaultdict(list)
+        declared = self.program.relations[relation]
+        for number in numbers:
+            event = self.events[number]
+            by_key[self.key(relation, event.row)].append(event)
+        found: Counter[Row] = Counter()
+        for events in by_key.values():
+            found += _ROWS[declared.semantics](events)
+        return found
+
+    def waiting(self, relation: str, numbers: Iterable[int], come: Collection[int]) -> set[Row]:
+        """The keys of a keyed relation that have a version whose time has not come.
+
+        Until then such a key shows an earlier version or none: whom the later version reached first never
+        gets the earlier one.
+        """
+        if self.program.relations[relation].semantics is not Semantics.KEYED:
+            return set()
+        return {self.key(relation, self.events[number].row) for number in numbers if number not in come}
+
+    def latest(self, relation: str, numbers: Numbers) -> dict[Row, set[str]]:
+        """Tuple → the actions of those writes to it that no other of them had seen: one of these wins."""
+        by_row: defaultdict[Row, list[Event]] = defaultdict(list)
+        for number in numbers:
+            by_row[self.events[number].row].append(self.events[number])
+        return {
+            row: {e.action for e in events if not any(e.number in other.seen for other in events)}
+            for row, events in by_row.items()
+        }
+
+    def longest(self, relation: str, numbers: Iterable[int]) -> dict[Row, int]:
+        """Of a set: tuple → the greatest causal length among these writes."""
+        found: dict[Row, int] = {}
+        for number in numbers:
+            event = self.events[number]
+            found[event.row] = max(event.length, found.get(event.row, 0))
+        return found
+
+
+def _set(events: list[Event]) -> Counter[Row]:
+    longest = max(events, key=lambda e: e.length)
+    return Counter({longest.row: longest.length % 2}) if longest.length % 2 else Counter()
+
+
+def _keyed(events: list[Event]) -> Counter[Row]:
+    last = max(events, key=lambda e: (e.stamp, e.incarnation))
+    return Counter([last.row]) if last.action == "insert" else Counter()
+
+
+def _bag(events: list[Event]) -> Counter[Row]:
+    total = sum(e.weight if e.action == "insert" else -e.weight for e in events)
+    return Counter({events[0].row: total}) if total > 0 else Counter()
+
+
+def _add_wins(events: list[Event]) -> Counter[Row]:
+    deletions = [e for e in events if e.action == "delete"]
+    lives = any(
+        e.action == "insert" and not any(e.number in deletion.seen for deletion in deletions) for e in events
+    )
+    return Counter([events[0].row]) if lives else Counter()
+
+
+_ROWS = {
+    Semantics.SET: _set,
+    Semantics.KEYED: _keyed,
+    Semantics.BAG: _bag,
+    Semantics.ADD_WINS: _add_wins,
+}

@@ -1,0 +1,80 @@
+"""Programs of simulations: relations of all four kinds, and views of every shape over few rows."""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import dataclass
+
+from everview.language.program import Program
+
+RELATIONS = {
+    "s": "CREATE TABLE s (a BIGINT NOT NULL, b BIGINT NOT NULL)",
+    "k": "CREATE TABLE k (a BIGINT PRIMARY KEY, b BIGINT)",
+    "g": "CREATE TABLE g (a BIGINT, b BIGINT) WITH (semantics = 'bag')",
+    "w": "CREATE TABLE w (a BIGINT, b BIGINT) WITH (semantics = 'add_wins')",
+    "n": "CREATE TABLE n (a BIGINT, b TEXT)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A view over one relation x, or over two, x and y."""
+
+    text: str
+    inputs: int = 1
+
+
+SHAPES = {
+    "projection": Shape("SELECT a FROM {x} WHERE a > 0 OR b IS NOT NULL"),
+    "distinct": Shape("SELECT DISTINCT a FROM {x}"),
+    "aggregate": Shape("SELECT a, count(*) AS n, min(b) AS least FROM {x} GROUP BY a"),
+    "top": Shape("SELECT a, b FROM {x} ORDER BY a DESC, b LIMIT 2"),
+    "ranked": Shape("SELECT a, b, row_number() OVER (PARTITION BY a ORDER BY b) AS place FROM {x}"),
+    "join": Shape("SELECT x.a, x.b, y.b AS c FROM {x} AS x JOIN {y} AS y ON x.a = y.a", 2),
+    "selfjoin": Shape("SELECT x.a, y.b FROM {x} AS x JOIN {x} AS y ON x.a = y.a"),
+    "left": Shape("SELECT x.a, x.b, y.b AS c FROM {x} AS x LEFT JOIN {y} AS y ON x.a = y.a", 2),
+    "except": Shape("SELECT a FROM {x} EXCEPT SELECT a FROM {y}", 2),
+    "union": Shape("SELECT a FROM {x} UNION SELECT a FROM {y}", 2),
+    "both": Shape("SELECT a FROM {x} UNION ALL SELECT a FROM {y}", 2),
+    "absent": Shape("SELECT a, b FROM {x} AS x WHERE NOT EXISTS (SELECT 1 FROM {y} AS y WHERE y.a = x.a)", 2),
+}
+
+TRANSFERS = """
+CREATE TABLE debit (id BIGINT NOT NULL, account BIGINT NOT NULL, amount BIGINT NOT NULL);
+CREATE TABLE credit (id BIGINT NOT NULL, account BIGINT NOT NULL, amount BIGINT NOT NULL)
+    WITH (semantics = 'bag');
+CREATE MATERIALIZED VIEW move AS
+    SELECT id, account, amount FROM debit UNION ALL SELECT id, account, amount FROM credit;
+CREATE MATERIALIZED VIEW balance AS SELECT account, sum(amount) AS amount FROM move GROUP BY account;
+CREATE MATERIALIZED VIEW torn AS SELECT id FROM move GROUP BY id HAVING sum(amount) <> 0;
+"""
+"""Each transfer is a row in `debit` and one in `credit`, of two kinds; `torn` shows those seen in part."""
+
+LARGE = """
+CREATE TABLE s (a BIGINT NOT NULL, b BIGINT NOT NULL);
+CREATE TABLE k (a BIGINT PRIMARY KEY, b BIGINT);
+CREATE MATERIALIZED VIEW some AS SELECT a FROM s WHERE b < 10;
+CREATE MATERIALIZED VIEW groups AS SELECT b, count(*) AS n, sum(a) AS total FROM s GROUP BY b;
+CREATE MATERIALIZED VIEW kinds AS SELECT DISTINCT b FROM k;
+"""
+
+
+def random_program(rng: random.Random) -> str:
+    """A program with one to four relations and a few views over them."""
+    names = rng.sample(sorted(RELATIONS), rng.choice([1, 1, 2, 2, 3, 4]))
+    lines = [f"{RELATIONS[name]};" for name in sorted(names)]
+    shapes = [name for name, shape in sorted(SHAPES.items()) if shape.inputs <= len(names)]
+    for number, name in enumerate(rng.sample(shapes, rng.randint(2, 3))):
+        x, y, *_ = rng.sample(names, len(names)) * 2
+        text = SHAPES[name].text.format(x=x, y=y)
+        lines.append(f"CREATE MATERIALIZED VIEW v{number} AS {text};")
+    if rng.random() < 0.3:  # a view over a view
+        lines.append("CREATE MATERIALIZED VIEW over AS SELECT a, count(*) AS n FROM v0 GROUP BY a;")
+    return "\n".join(lines)
+
+
+@functools.lru_cache(maxsize=256)
+def parsed(text: str) -> Program:
+    """Parse a program once."""
+    return Program.parse(text)
