@@ -77,12 +77,14 @@ class Exchange:
                 peer=self._peer,
                 retry=True,
             )
+        last = give is not None and give.page.done
+        if last and self._replica.receives_views and self.report.sent_rows + _rows(give and give.page):
+            self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
             reply = self._replica.tell(give)
         else:
             reply = self._replica.ask(self._peer, give=give, incarnation=message.sites[0])
-        if give is not None and give.page.done:
-            self._given = True
+        self._given = self._given or last
         return self._send(reply)
 
     def _send(self, message: Message) -> bytes:

@@ -57,23 +57,35 @@ class CutFile:
 class Note:
     """What a site tells the others in its request, beside the request itself.
 
-    `seen` has the last serial it took from each, and the others are names of files that it could not use:
-    torn ones, and whole ones that did not list it.
+    `seen` has the last serial it took from each, and `refused` the last it refused, with its own standing
+    then: as long as that is the same, so would be the answer. The others are names of files that it could
+    not use: torn ones, and whole ones that did not list it.
     """
 
     seen: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     torn: Mapping[str, list[str]] = field(default_factory=dict)
     unlisted: Mapping[str, list[str]] = field(default_factory=dict)
 
     def header(self) -> dict[str, Any]:
         """Return it as the header of a file."""
-        return {"seen": dict(self.seen), "torn": dict(self.torn), "unlisted": dict(self.unlisted)}
+        return {
+            "seen": dict(self.seen),
+            "refused": dict(self.refused),
+            "torn": dict(self.torn),
+            "unlisted": dict(self.unlisted),
+        }
 
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> Note:
         """Read it from a header; what cannot be read is left out."""
         return cls(
             {k: v for k, v in _mapping(header, "seen") if isinstance(v, int)},
+            {
+                k: (v[0], v[1])
+                for k, v in _mapping(header, "refused")
+                if isinstance(v, list) and [type(x) for x in v] == [int, str]
+            },
             _names(header, "torn"),
             _names(header, "unlisted"),
         )
