@@ -68,7 +68,8 @@ class Exchange:
             if give is not None and not give.page.froms and not self._taken:
                 give = None  # a stranger has nothing to say before it has joined
         if give is not None and give.page.reached != self._reached:
-            self._reached, self._stalls = give.page.reached, 0  # what is given moves as well
+            self._reached = give.page.reached  # what is given moves as well
+            self._stalls = self._refused = 0
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
