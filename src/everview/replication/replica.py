@@ -166,6 +166,8 @@ class Replica:
             again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
                 page = self._serve(connection, message, rights) if message.request is not None else None
+                if message.request is None and applied is not None and applied.grown:
+                    page = self._receipt(connection, applied)
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
@@ -174,6 +176,33 @@ class Replica:
             raise
         except SyncError as error:
             return self._refuse("refused", str(error), retry=error.retry)
+
+    def _receipt(self, connection: sqlite3.Connection, applied: Applied) -> Served | None:
+        """What was just taken from the peer need not be read back by it: an empty cut over that commit."""
+        before = applied.version - 1
+        tags = self._knowledge.tags(connection, [before, applied.version])
+        if applied.version not in tags or (before and before not in tags):
+            return None
+        froms = dict.fromkeys(applied.streams, before)
+        page = Page(0, b"", b"", True, applied.version, froms, tags, [])
+        return Served(page, Register(self._knowledge.incarnation))
+
+    def note_receipt(self, message: Message) -> None:
+        """Pass over the commit in which the peer took what it was given, where everything before was read.
+
+        It is not written down at once: if it is lost, the commit is read, and brings nothing new.
+        """
+        page = message.page
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            cursors = self._knowledge.state.cursors.get(message.sites[0], {})
+            if page is None or page.sections or page.head not in page.tags:
+                return
+            for stream, before in page.froms.items():
+                held = cursors.get(stream)
+                if held is not None and held.head == before and page.tags.get(before) == held.tag:
+                    cursors[stream] = Cursor(page.head, page.tags[page.head])
+            self._knowledge.excuse()
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
@@ -338,6 +367,11 @@ class Replica:
         self._next = min((stamp for stamp in times if stamp is not None), default=None)
 
     @property
+    def receives_views(self) -> bool:
+        """Whether some view here is fed by others."""
+        return bool(self._store.engine.received)
+
+    @property
     def due(self) -> bool:
         """Whether the time of some version from the future has come."""
         return self._next is not None and self._next <= self._store.clock.limit()
@@ -440,6 +474,7 @@ class Replica:
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             left, _ = knowledge.groups.settle(message.gossip.groups)
+            knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         if request is not None:
             wants = [stream for stream in request.streams if stream not in request.joined]
@@ -513,8 +548,9 @@ class Replica:
         return self._page(connection, streams, request.after, skipped, heads, request.cut)
 
     def _index_derived(self, streams: list[str]) -> None:
-        """A stream that is derived needs its indexes from when it is first read."""
-        new = [s for s in streams if s not in self._store.engine.streams and s not in self._derived]
+        """A view's stream needs its indexes from when it is first read here."""
+        relations = self._store.program.relations
+        new = [name for name in streams if name not in relations and name not in self._derived]
         if new:
             with self._store.writing() as connection:
                 for stream in new:
@@ -586,7 +622,9 @@ class Replica:
                 knowledge.groups.enlist(cut.sender, wants)
             found = cut.look()
             if isinstance(found, dict):
-                applied = Applied(Outcome.APPLIED, cut.apply(found))
+                # A stream that is joined by this cut may also grow by what the site held before.
+                plain = tuple(name for name in found if name in knowledge.state.joined)
+                applied = Applied(Outcome.APPLIED, cut.apply(found), plain, commit.version)
             else:
                 applied = Applied(found)
                 if found is Outcome.REWOUND:

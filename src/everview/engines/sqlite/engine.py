@@ -260,9 +260,10 @@ class Engine:
     def index_versions(self, connection: sqlite3.Connection, stream: str | None = None) -> None:
         """Create the indexes by which changes are found; a site that never meets another does without.
 
-        Those for a stream that is only derived are made when somebody first reads it.
+        Those of a stream that is received or derived are made when somebody first reads it here.
         """
-        wanted = list(self.streams.values()) if stream is None else [self._derived[stream]]
+        offered = None if stream is None else self.offered(stream)
+        wanted = [found for found in self.streams.values() if found.is_base] if offered is None else [offered]
         for part in (part for found in wanted for part in found.parts):
             for statement in part.version_ddl():
                 connection.execute(statement)

@@ -89,7 +89,8 @@ class World:
     def _(self, step: do.Write) -> None:
         device = self.devices.get(step.site)
         if device is not None:
-            self.write(device, [(a, r, tuple(row)) for a, r, row in step.operations], step.crash)
+            crash = 0 if device.rewound_from else step.crash
+            self.write(device, [(a, r, tuple(row)) for a, r, row in step.operations], crash)
 
     @run.register
     def _(self, step: do.Load) -> None:
@@ -175,6 +176,7 @@ class World:
         if device is not None:
             with self.acting(device):
                 self.counts["rows collected"] += device.replica.collect()
+                device.checked = ()
 
     @run.register
     def _(self, step: do.Wait) -> None:
@@ -186,7 +188,7 @@ class World:
     @run.register
     def _(self, step: do.Crash) -> None:
         device = self.devices.get(step.site)
-        if device is not None:
+        if device is not None and not device.rewound_from:
             with self.acting(device):
                 raise Crashed
 
@@ -236,9 +238,9 @@ class World:
     @run.register
     def _(self, step: do.Arrive) -> None:
         if step.name not in self.devices and len(self.devices) < MOST_DEVICES and self.devices:
+            near = step.near if step.near in self.devices else self.anchor.name
             self._add(step.name, step.skew)
-            near = step.near if step.near in self.devices else min(self.devices)
-            self.network.link(step.name, near if near != step.name else min(self.devices))
+            self.network.link(step.name, near)
             self.counts["newcomers"] += 1
 
     @run.register
@@ -304,8 +306,8 @@ class World:
 
         `data` is a message that it takes, and `seen` what the sender had seen: if the cut is in, so is that.
         """
-        before = (device.incarnation, dict(device.state.joined))
-        device.arm(crash)
+        before = (device.incarnation, device.state.joined)
+        device.arm(0 if device.rewound_from else crash)
         try:
             yield
         except Crashed:
@@ -317,14 +319,23 @@ class World:
             device.disarm()
         if data is not None and seen is not None:
             absorb(device, data, seen)
-        changed = before != (device.incarnation, dict(device.state.joined))
+        joined = device.state.joined
+        changed = before != (device.incarnation, joined)
         if device.rewound_from is not None and device.rewound_from[0] != device.incarnation:
             device.rewound_from = None
             self.counts["rewinds found out"] += 1
-        self.counts["told again"] += retold(device, self.history, returned=changed or returns)
+        head = device.head
+        looks = (device.store, device.incarnation, head, joined, dict(device.seen), self.clocks.now_us)
+        if looks != device.checked:  # an exchange says much that changes nothing
+            self.check(device, returned=changed or returns)
+            device.checked = (*looks[:4], dict(device.seen), self.clocks.now_us)
+        self.note(f"  {device.name} {device.incarnation[:4]} at {head}")
+
+    def check(self, device: Device, *, returned: bool = False) -> None:
+        """Everything that must hold of a device now."""
+        self.counts["told again"] += retold(device, self.history, returned=returned)
         if not self.case.large:
             check_device(device, self.history, transfers=self.case.transfers)
-        self.note(f"  {device.name} {device.incarnation[:4]} at {device.head}")
 
     def write(self, device: Device, operations: list[tuple[str, str, Row]], crash: int = 0) -> None:
         """A transaction; what it did is recorded if it was committed, though the process may have died."""
@@ -451,7 +462,10 @@ class World:
                 raise Wrong(f"{packet.sender} refuses {to.name}: {message.refusal.text}")
             if dialog.awaited == packet.number:
                 dialog.awaited = 0
-                return dialog.exchange.receive(packet.data)
+                following = dialog.exchange.receive(packet.data)
+                if following is None:
+                    to.checked = ()  # it has collected what it could
+                return following
             to.replica.hear(message, packet.data, dialog.peer)
         except SyncError:
             self.counts["exchanges given up"] += 1
@@ -466,7 +480,7 @@ class World:
         with self.acting(site, crash if victim == site.name else 0):
             data = self.network.dialogs[number].exchange.open()
             packet = self.network.call(number, data, dict(site.seen))
-        for _ in range(10_000):
+        for _ in range(2_000):
             if packet is None:
                 return
             if not self.network.is_open(packet.sender, packet.to):

@@ -49,8 +49,7 @@ class Peer:
         """Make the indexes of a site that has peers."""
         self.engine.index_versions(self.connection)
         for stream in self.engine.offers:
-            if stream not in self.engine.streams:
-                self.engine.index_versions(self.connection, stream)
+            self.engine.index_versions(self.connection, stream)
 
     def follow(self, name):
         """Sum up what is told of changes from now on."""

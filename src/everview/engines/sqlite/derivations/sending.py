@@ -26,6 +26,7 @@ from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Positi
 from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.relations.entries import EntriesRelation
 from everview.engines.sqlite.scalars.expressions import compile_expression
+from everview.errors import WireError
 from everview.language.expressions import conjunction
 from everview.language.plan import Schema
 from everview.planner.branches import Branch
@@ -127,6 +128,8 @@ class SentBranch:
 
     def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
         """Return derivations of versions above `since`, up to a driver that makes it `limit` or more."""
+        if after is not None and after.key and not self._is_place(after.key):
+            raise WireError("the place to go on from is malformed", where="request")
         runs = [self._run(connection, driver, since, after) for driver in range(len(self.atoms))]
         widths = [len(stored.place) + 1 for stored in self.atoms]
         found: list[Row] = []
@@ -143,6 +146,12 @@ class SentBranch:
         for run in runs:
             run.close()
         return Chunk(self._named(found), reached)
+
+    def _is_place(self, key: Row) -> bool:
+        """Whether it names a driver and a place in its order; it came back over the wire."""
+        driver, *place = key
+        known = isinstance(driver, int) and 0 <= driver < len(self.atoms)
+        return known and len(place) == len(self.atoms[driver].place)
 
     def _run(
         self, connection: sqlite3.Connection, driver: int, since: int, after: Position | None

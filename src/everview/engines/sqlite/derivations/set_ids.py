@@ -33,6 +33,11 @@ class NumberedSet(SetRelation):
             f"CREATE INDEX IF NOT EXISTS {name}_dead ON {name} (cl) WHERE NOT cl & 1",
         ]
 
+    def _insert_new(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
+        """Add ids that are not known yet; return how many."""
+        into = f"INSERT OR IGNORE INTO {self.table.name} (version, c0, cl, site, seq)"
+        return pour(connection, lambda values: f"{into} {values}", rows, version)
+
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Ids that are new have no derivations yet, so only those that are known can turn.
 
@@ -41,8 +46,7 @@ class NumberedSet(SetRelation):
         rows, count = _each_once(arrival.rows), 0
         plain = arrival.returning or not arrival.covered
         if plain and not arrival.returning and rows[0][1] == 1:
-            into = f"INSERT OR IGNORE INTO {self.table.name} (version, c0, cl, site, seq)"
-            count = pour(connection, lambda values: f"{into} {values}", rows, arrival.version)
+            count = self._insert_new(connection, rows, arrival.version)
             if count == len(rows):
                 return count
         stage(connection, self.arrived, rows)
