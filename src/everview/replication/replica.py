@@ -165,7 +165,9 @@ class Replica:
             more = message.page is None or (applied is None and not message.page.done)
             again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
-                page = self._serve(connection, message, rights) if message.request is not None else None
+                page = None
+                if message.request is not None:
+                    page = self._serve(connection, message, rights, applied)
                 if message.request is None and applied is not None and applied.grown:
                     page = self._receipt(connection, applied)
                 wanted = None
@@ -515,7 +517,14 @@ class Replica:
                 found.append(stream)
         return found
 
-    def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
+    def _serve(
+        self,
+        connection: sqlite3.Connection,
+        message: Message,
+        rights: Rights,
+        applied: Applied | None = None,
+    ) -> Served | None:
+        """Answer a request; of what its message brought, and was `applied` just now, nothing goes back."""
         request, reader, knowledge = message.request, message.sites[0], self._knowledge
         if request is None or request.sender != knowledge.incarnation:
             return None
@@ -545,7 +554,15 @@ class Replica:
             for stream, _ in streams
             if stream.is_base and stream.name in vectors and stream.name not in strangers
         }
-        return self._page(connection, streams, request.after, skipped, heads, request.cut)
+        passed = {}
+        if applied is not None and applied.grown:
+            before = applied.version - 1
+            passed = {
+                s: applied.version
+                for s in applied.streams
+                if s in request.streams and request.streams[s].head == before
+            }
+        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed)
 
     def _index_derived(self, streams: list[str]) -> None:
         """A view's stream needs its indexes from when it is first read here."""
@@ -565,6 +582,7 @@ class Replica:
         skipped: dict[str, dict[int, int]],
         heads: list[int] | None,
         cut: int,
+        passed: dict[str, int] | None = None,
     ) -> Served:
         """Read a page, and remember the tag of the commit at which it ends."""
         register = Register(self._knowledge.incarnation)
@@ -579,6 +597,7 @@ class Replica:
                 names,
                 serving.Budget(self._page_rows),
                 cut,
+                passed or {},
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
