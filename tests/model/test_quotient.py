@@ -49,19 +49,18 @@ def _used(plain, site, seen):
     return sum(plain.owner[e] == site for e in seen)
 
 
-@pytest.mark.parametrize("operations", [1, 2])
-def test_a_set_has_the_states_of_the_plain_search(operations):
+@pytest.mark.parametrize(("operations", "limit"), [(1, 10**9), (2, 4_000)])
+def test_a_set_has_the_states_of_the_plain_search(operations, limit):
+    """All of them, and no others where the plain search is complete."""
     wanted = set()
-    for plain, seen in _states("R", operations):
+    for plain, seen in _states("R", operations, limit):
         lengths = [max((plain.history.events[e].length for e in s), default=0) for s in seen]
-        wanted.add(
-            tuple(sorted((n, _used(plain, i, s)) for i, (n, s) in enumerate(zip(lengths, seen, strict=True))))
-        )
+        wanted.add(tuple(sorted((lengths[i], _used(plain, i, s)) for i, s in enumerate(seen))))
     found = {
         tuple(sorted((oracle, used) for (_, oracle), used in sites))
         for sites, _, _ in SetQuotient(operations, looks=False).run()
     }
-    assert found == wanted
+    assert found == wanted if operations == 1 else found >= wanted
 
 
 @pytest.mark.parametrize(("operations", "limit"), [(1, 10**9), (2, 4_000)])
