@@ -6,8 +6,6 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 
 from __future__ import annotations
 
-import msgspec
-
 from everview.errors import SyncError
 from everview.replication.applying import Outcome
 from everview.replication.messages import Message, Page
@@ -40,9 +38,6 @@ class Exchange:
         """Take an answer; return the next message to send, None when both directions are done."""
         message = decode(data)
         self.report.received_bytes += len(data)
-        if self._given and self._taken and message.page is not None:
-            self._replica.note_receipt(message)
-            message = msgspec.structs.replace(message, page=None)
         try:
             applied = self._replica.hear(message, data, self._peer)
         except SyncError as error:

@@ -75,6 +75,8 @@ class Replica:
         self._asked: set[str] = set()
         self._derived: set[str] = set()
         self._next: int | None = None
+        # Sender → stream → commits (first, latest] that brought only what it gave, and need not go back.
+        self._from: dict[str, dict[str, tuple[int, int]]] = {}
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
             self._knowledge.refresh(connection)
@@ -167,9 +169,7 @@ class Replica:
             with self._telling() as connection:
                 page = None
                 if message.request is not None:
-                    page = self._serve(connection, message, rights, applied)
-                if message.request is None and applied is not None and applied.grown:
-                    page = self._receipt(connection, applied)
+                    page = self._serve(connection, message, rights)
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
@@ -178,33 +178,6 @@ class Replica:
             raise
         except SyncError as error:
             return self._refuse("refused", str(error), retry=error.retry)
-
-    def _receipt(self, connection: sqlite3.Connection, applied: Applied) -> Served | None:
-        """What was just taken from the peer need not be read back by it: an empty cut over that commit."""
-        before = applied.version - 1
-        tags = self._knowledge.tags(connection, [before, applied.version])
-        if applied.version not in tags or (before and before not in tags):
-            return None
-        froms = dict.fromkeys(applied.streams, before)
-        page = Page(0, b"", b"", True, applied.version, froms, tags, [])
-        return Served(page, Register(self._knowledge.incarnation))
-
-    def note_receipt(self, message: Message) -> None:
-        """Pass over the commit in which the peer took what it was given, where everything before was read.
-
-        It is not written down at once: if it is lost, the commit is read, and brings nothing new.
-        """
-        page = message.page
-        with self._store.exclusive():
-            self._knowledge.refresh(self._store.writer.connection)
-            cursors = self._knowledge.state.cursors.get(message.sites[0], {})
-            if page is None or page.sections or page.head not in page.tags:
-                return
-            for stream, before in page.froms.items():
-                held = cursors.get(stream)
-                if held is not None and held.head == before and page.tags.get(before) == held.tag:
-                    cursors[stream] = Cursor(page.head, page.tags[page.head])
-            self._knowledge.excuse()
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
@@ -517,14 +490,7 @@ class Replica:
                 found.append(stream)
         return found
 
-    def _serve(
-        self,
-        connection: sqlite3.Connection,
-        message: Message,
-        rights: Rights,
-        applied: Applied | None = None,
-    ) -> Served | None:
-        """Answer a request; of what its message brought, and was `applied` just now, nothing goes back."""
+    def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
         request, reader, knowledge = message.request, message.sites[0], self._knowledge
         if request is None or request.sender != knowledge.incarnation:
             return None
@@ -554,14 +520,12 @@ class Replica:
             for stream, _ in streams
             if stream.is_base and stream.name in vectors and stream.name not in strangers
         }
-        passed = {}
-        if applied is not None and applied.grown:
-            before = applied.version - 1
-            passed = {
-                s: applied.version
-                for s in applied.streams
-                if s in request.streams and request.streams[s].head == before
-            }
+        passed = {
+            name: latest
+            for name, (first, latest) in self._from.get(reader, {}).items()
+            if name in request.joined and name in request.streams
+            if first <= request.streams[name].head <= latest
+        }
         return self._page(connection, streams, request.after, skipped, heads, request.cut, passed)
 
     def _index_derived(self, streams: list[str]) -> None:
@@ -651,7 +615,16 @@ class Replica:
                     self.opened_at = commit.version
             staging.clear()
             self._look_ahead(connection)
+            self._note_source(cut.sender, applied)
             return applied
+
+    def _note_source(self, sender: str, applied: Applied) -> None:
+        """Remember which of the last commits brought nothing but what one sender gave."""
+        if applied.grown:
+            before, known = applied.version - 1, self._from.setdefault(sender, {})
+            for name in applied.streams:
+                first, latest = known.get(name, (before, before))
+                known[name] = (first if latest == before else before, applied.version)
 
     def _rewound(self) -> None:
         """A reader shows a tag that is not ours: the store went back in time unnoticed."""
