@@ -38,8 +38,8 @@ format: .venv  ## format and fix what can be fixed
 bench: .venv  ## all benchmarks, or one: make bench BENCH=provenance
 	$(BIN)/python -m benchmarks $(BENCH)
 
-long: .venv  ## long random runs: make long AREA=algebra CASES=100000 (0: until stopped)
-	$(BIN)/python -m tests.long $(or $(AREA),algebra) --cases $(CASES)
+long: .venv  ## long random runs: make long AREA=algebra CASES=100000 (0: until stopped); AREA=processes CASES=1 SECONDS=600
+	$(BIN)/python -m tests.long $(or $(AREA),algebra) --cases $(CASES) $(if $(SECONDS),--seconds $(SECONDS))
 
 keep-regressions: .venv  ## copy Hypothesis' failing examples to where they are committed
 	mkdir -p tests/regressions/hypothesis && cp -r .hypothesis/examples/. tests/regressions/hypothesis/

@@ -44,6 +44,28 @@ def test_the_device_brings_neither_spark_nor_arrow_nor_numpy():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_site_that_meets_nobody_loads_neither_client_nor_server():
+    script = (
+        "import sys, everview as ev; ev.Site.open(':memory:', ev.Program.parse('CREATE TABLE r (n BIGINT)'));"
+        "print([m for m in ('httpx', 'starlette', 'uvicorn', 'anyio') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_the_extra_serving_says_what_to_install(tmp_path):
+    (tmp_path / "p.sql").write_text("CREATE TABLE r (n BIGINT);")
+    script = (
+        "import sys; sys.modules['uvicorn'] = None; from everview.cli import main;"
+        "sys.argv = ['everview', 'serve', '--store', 's.db', '--program', 'p.sql', '--insecure']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: serving needs uvicorn: pip install 'everview[server]'\n"
+
+
 def test_the_hub_is_loaded_when_asked_for():
     script = "import sys, everview as ev; assert 'pyspark' not in sys.modules; print(ev.Hub.__name__)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

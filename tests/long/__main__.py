@@ -1,6 +1,7 @@
 """Run one area's random cases until stopped, or a given number of them, with progress."""
 
 import argparse
+import functools
 import importlib
 import itertools
 import pkgutil
@@ -19,9 +20,13 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.long", description=__doc__)
     parser.add_argument("area", choices=areas())
     parser.add_argument("--cases", type=int, default=0, help="how many cases (0: until stopped)")
+    parser.add_argument("--seconds", type=float, help="how long a case lasts, in areas that run on a clock")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first case's seed")
     arguments = parser.parse_args()
     area = importlib.import_module(f"tests.long.{arguments.area}")
+    case = area.case
+    if arguments.seconds is not None:
+        case = functools.partial(case, seconds=arguments.seconds)
     seeds = itertools.count(arguments.seed)
     if arguments.cases:
         seeds = itertools.islice(seeds, arguments.cases)
@@ -34,7 +39,7 @@ def main():
             )
             for seed in seeds:
                 try:
-                    area.case(seed)
+                    case(seed)
                 except Exception:
                     again = f"python -m tests.long {arguments.area} --cases 1 --seed {seed}"
                     progress.console.print(f"seed {seed} failed; again with: {again}")

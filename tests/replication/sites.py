@@ -36,8 +36,8 @@ class World:
             incarnation=lambda: f"{next(self._counter):02d}-{self.random.getrandbits(32):08x}",
         )
 
-    def site(self, name, path=":memory:", *, program=PROGRAM, skew=0):
-        return Site(Store(str(path), program, name, environment=self.environment(skew)))
+    def site(self, name, path=":memory:", *, program=PROGRAM, skew=0, hosts=None):
+        return Site(Store(str(path), program, name, hosts=hosts, environment=self.environment(skew)))
 
     def sites(self, count, **options):
         return [self.site(f"s{number}", **options) for number in range(count)]

@@ -224,6 +224,23 @@ def test_a_client_that_says_nothing_is_hung_up_on(serve):
     assert httpx.get(address + "/v1/health").status_code == 200
 
 
+def test_a_client_that_was_quick_and_becomes_slow_is_hung_up_on(serve):
+    address = serve(limits=Limits(header_seconds=0.3))
+    with raw(address) as one:
+        one.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in one.recv(10_000).splitlines()[0]
+        one.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")
+        started = time.monotonic()
+        while one.recv(10_000):
+            pass
+        assert time.monotonic() - started < 5
+
+
+def test_a_long_poll_is_not_hung_up_on(serve):
+    address = serve(limits=Limits(header_seconds=0.1))
+    assert httpx.get(address + "/v1/changes?after=1&timeout=0.6").json()["head"] == 1
+
+
 def test_a_client_that_stops_in_a_message_is_refused(serve):
     address = serve(limits=Limits(body_pause_seconds=0.2))
     with raw(address) as slow:

@@ -150,10 +150,12 @@ def status(
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Say what there is to know about a store: its name, size, commits, rows, and failed expressions.
+    """Say what there is to know about a store: its size, commits and rows, and about the other sites.
 
     Example: everview status rescue.db --json
     """
+    from everview.cli.peers import print_replication  # noqa: PLC0415 - not needed for --help
+
     with open_store(store) as site:
         state = site.status()
     if as_json:
@@ -174,3 +176,4 @@ def status(
     long = max((len(number) for _, _, number in found), default=0)
     for kind, name, number in found:
         sys.stdout.write(f"{kind:9} {name:{wide}}  {number:>{long}} row{'' if number == '1' else 's'}\n")
+    print_replication(state["replication"])

@@ -6,6 +6,8 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 
 from __future__ import annotations
 
+import msgspec
+
 from everview.errors import SyncError
 from everview.replication.applying import Outcome
 from everview.replication.messages import Message, Page
@@ -26,7 +28,8 @@ class Exchange:
         self.report = SyncReport()
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
         self._taken = self._given = False
-        self._stalls = 0
+        self._stalls = self._refused = 0
+        self._reached = b""
 
     def open(self) -> bytes:
         """Return the first message."""
@@ -37,6 +40,9 @@ class Exchange:
         """Take an answer; return the next message to send, None when both directions are done."""
         message = decode(data)
         self.report.received_bytes += len(data)
+        if self._given and self._taken and message.page is not None:
+            self._replica.note_receipt(message)
+            message = msgspec.structs.replace(message, page=None)
         try:
             applied = self._replica.hear(message, data, self._peer)
         except SyncError as error:
@@ -45,10 +51,12 @@ class Exchange:
             raise
         moved = _rows(message.page)
         self.report.received_rows += moved
-        self._stalls = 0 if moved or applied else self._stalls + 1
+        settled = applied is not None and applied.outcome in (Outcome.APPLIED, Outcome.STALE)
+        staged = message.page is not None and applied is None  # perhaps without rows: we may have them all
+        self._stalls = 0 if staged or settled else self._stalls + 1
+        self._refused += applied is not None and not settled
         if applied is not None:
-            self._taken = self._taken or applied.outcome in (Outcome.APPLIED, Outcome.STALE)
-            self._stalls += applied.outcome not in (Outcome.APPLIED, Outcome.STALE)
+            self._taken |= settled
             if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):
                 self._taken = False
                 self._given = False
@@ -59,21 +67,25 @@ class Exchange:
             give = self._replica.serve(message)
             if give is not None and not give.page.froms and not self._taken:
                 give = None  # a stranger has nothing to say before it has joined
+        if give is not None and give.page.reached != self._reached:
+            self._reached = give.page.reached  # what is given moves as well
+            self._stalls = self._refused = 0
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
             return None
-        if self._stalls > _STALLS and (applied is None or applied.outcome is Outcome.REFUSED):
+        stalled = max(self._stalls, self._refused) > _STALLS
+        if stalled and (applied is None or applied.outcome is Outcome.REFUSED):
             return None  # neither has anything for the other
-        if self._stalls > _STALLS:
+        if stalled:
             raise SyncError(
                 f"nothing moved in the last {_STALLS} messages with {self._peer}; try again",
                 peer=self._peer,
                 retry=True,
             )
         last = give is not None and give.page.done
-        given = _rows(None if give is None else give.page) + self.report.sent_rows
-        if last and given and self._replica.receives_views:
+        given = 0 if give is None else _rows(give.page)
+        if last and self._replica.receives_views and self.report.sent_rows + given:
             self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
             reply = self._replica.tell(give)

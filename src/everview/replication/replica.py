@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from everview.replication.applying import Applied, Cut, Outcome
 from everview.replication.collecting import EXPIRY_DAYS, collect, is_due, ripen
 from everview.replication.gossip import Register, cursor_on, gossip_of, known_in, members_in
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, START, Cursor, Message, Page, Refusal, Request
+from everview.replication.messages import PROTOCOL, START, Cursor, Gossip, Message, Page, Refusal, Request
 from everview.replication.report import OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
@@ -45,10 +45,15 @@ _POLL_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A page that is to be sent, and the sites that it names."""
+    """A page that is to be sent, and the sites that it names.
+
+    `gossip` is what the site knew when the page was read. What it has learnt since may cover rows that are
+    not in the page, and whoever reads them together would take those rows for forgotten.
+    """
 
     page: Page
     register: Register
+    gossip: Gossip | None = None
 
 
 class Replica:
@@ -67,6 +72,7 @@ class Replica:
         self._knowledge = Knowledge(store)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
+        self._asked: set[str] = set()
         self._derived: set[str] = set()
         self._next: int | None = None
         with store.exclusive(), store.explained("opened"):
@@ -160,6 +166,8 @@ class Replica:
             again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
                 page = self._serve(connection, message, rights) if message.request is not None else None
+                if message.request is None and applied is not None and applied.grown:
+                    page = self._receipt(connection, applied)
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
@@ -169,6 +177,33 @@ class Replica:
         except SyncError as error:
             return self._refuse("refused", str(error), retry=error.retry)
 
+    def _receipt(self, connection: sqlite3.Connection, applied: Applied) -> Served | None:
+        """What was just taken from the peer need not be read back by it: an empty cut over that commit."""
+        before = applied.version - 1
+        tags = self._knowledge.tags(connection, [before, applied.version])
+        if applied.version not in tags or (before and before not in tags):
+            return None
+        froms = dict.fromkeys(applied.streams, before)
+        page = Page(0, b"", b"", True, applied.version, froms, tags, [])
+        return Served(page, Register(self._knowledge.incarnation))
+
+    def note_receipt(self, message: Message) -> None:
+        """Pass over the commit in which the peer took what it was given, where everything before was read.
+
+        It is not written down at once: if it is lost, the commit is read, and brings nothing new.
+        """
+        page = message.page
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            cursors = self._knowledge.state.cursors.get(message.sites[0], {})
+            if page is None or page.sections or page.head not in page.tags:
+                return
+            for stream, before in page.froms.items():
+                held = cursors.get(stream)
+                if held is not None and held.head == before and page.tags.get(before) == held.tag:
+                    cursors[stream] = Cursor(page.head, page.tags[page.head])
+            self._knowledge.excuse()
+
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
         refusal = Refusal(code, text, retry)
@@ -177,17 +212,23 @@ class Replica:
     def serve(self, message: Message, rights: Rights = ALL) -> Served | None:
         """Return a page of what a message asks for."""
         with self._telling() as connection:
-            return self._serve(connection, message, rights)
+            served = self._serve(connection, message, rights)
+            return None if served is None else replace(served, gossip=self._gossip(served.register))
 
     # Batches that nobody asked for.
 
     def batch(self, since: int) -> Iterator[bytes]:
-        """One cut (since, head] of everything that is served, for whoever finds it."""
+        """One cut (since, head] of everything that is hosted, for whoever finds it.
+
+        Views that are made for others are in it only if somebody has asked for them.
+        """
         after, done = b"", False
         while not done:
             with self._telling() as connection:
                 self._knowledge.groups.found(self._store.engine.streams)
-                streams = [(stream, since) for stream in self._servable(provisional=True)]
+                wanted = {*self._store.engine.streams, *self._asked}
+                offered = self._servable(provisional=True)
+                streams = [(stream, since) for stream in offered if stream.name in wanted]
                 served = self._page(connection, streams, after, {}, None, 0)
                 data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
@@ -249,6 +290,8 @@ class Replica:
         self._check(message)
         with self._telling() as connection:
             self._meet(message)
+            if message.request is not None:
+                self._asked.update(message.request.streams)
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
             return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
@@ -270,11 +313,11 @@ class Replica:
 
     @property
     def standing(self) -> str:
-        """A word for the groups that the site is in, or waits to be in; its batches tell them."""
+        """A word for what its batches tell: the groups that the site is in, or waits to be in, and views."""
         with self._store.exclusive():
             self._knowledge.refresh(self._store.writer.connection)
             state = self._knowledge.state
-        told = repr((sorted(state.joined.items()), sorted(state.provisional)))
+        told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked)))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     # Upkeep.
@@ -405,12 +448,16 @@ class Replica:
     def _message(self, request: Request | None, served: Served | None) -> Message:
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
-        served_now = [stream.name for stream in self._servable()]
-        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
-        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
+        gossip = (served and served.gossip) or self._gossip(register)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
+
+    def _gossip(self, register: Register) -> Gossip:
+        knowledge = self._knowledge
+        served_now = [stream.name for stream in self._servable()]
+        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
+        return gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
 
     def _meet(self, message: Message) -> bool:
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
@@ -427,6 +474,7 @@ class Replica:
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             left, _ = knowledge.groups.settle(message.gossip.groups)
+            knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         if request is not None:
             wants = [stream for stream in request.streams if stream not in request.joined]
@@ -574,7 +622,9 @@ class Replica:
                 knowledge.groups.enlist(cut.sender, wants)
             found = cut.look()
             if isinstance(found, dict):
-                applied = Applied(Outcome.APPLIED, cut.apply(found))
+                # A stream that is joined by this cut may also grow by what the site held before.
+                plain = tuple(name for name in found if name in knowledge.state.joined)
+                applied = Applied(Outcome.APPLIED, cut.apply(found), plain, commit.version)
             else:
                 applied = Applied(found)
                 if found is Outcome.REWOUND:

@@ -19,7 +19,7 @@ PRAGMAS = (
     # Fewer and larger checkpoints: with the default of 1000 pages one commit in a hundred waits for one.
     "PRAGMA wal_autocheckpoint = 8000",
     "PRAGMA temp_store = MEMORY",
-    # Up to 32 MiB of pages: with the default of 2 a merge into a large indexed relation takes half as long again.
+    # Up to 32 MiB of pages: with the default of 2 a merge into a large relation takes half as long again.
     "PRAGMA cache_size = -32768",
 )
 """How every connection is set up."""

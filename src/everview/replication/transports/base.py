@@ -2,7 +2,7 @@
 
 A transport moves messages and knows nothing of what they say; the core says messages and knows nothing of
 sockets and files. Messages may be lost, repeated and reordered on the way: the core does not mind.
-`everview.testing.check_transport` checks everything that is promised here.
+`everview.testing.transports` checks everything that is promised here.
 """
 
 from __future__ import annotations

@@ -42,8 +42,11 @@ class _Visit:
     doing: str = "receiving"
     report: SyncReport = field(default_factory=SyncReport)
     seen: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     torn: dict[str, list[str]] = field(default_factory=dict)
     unlisted: dict[str, list[str]] = field(default_factory=dict)
+    unlisted_before: frozenset[str] = frozenset()
+    """Those of whom the last visit asked for a whole cut that lists this site."""
 
     def add(self, more: SyncReport) -> None:
         self.report += more
@@ -71,7 +74,10 @@ class FolderTransport:
             self._looked = self._look()
             with suppress(TornFileError):
                 last = mine.request()
-                visit.seen.update(last[0].seen if last else {})
+                if last is not None:
+                    visit.seen.update(last[0].seen)
+                    visit.refused.update(last[0].refused)
+                    visit.unlisted_before = frozenset(last[0].unlisted)
             notes, cursors = self._read_requests(visit, others)
             for box in others:
                 self._take_cuts(visit, box)
@@ -81,7 +87,7 @@ class FolderTransport:
             mine.path.mkdir(exist_ok=True)
             mine.tidy()
             self._leave_cut(visit, mine, notes, cursors)
-            note = Note(visit.seen, visit.torn, visit.unlisted)
+            note = Note(visit.seen, visit.refused, visit.torn, visit.unlisted)
             visit.add(SyncReport(sent_bytes=mine.write_request(note, replica.request())))
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -136,11 +142,17 @@ class FolderTransport:
         for cut in cuts:
             cursor = visit.replica.cursor_on(box.incarnation)
             known = cut.serial <= visit.seen.get(box.incarnation, 0)
-            if cut.head < cursor or (cut.head == cursor and known):
+            begins_anew = cut.since == 0 and box.incarnation in visit.unlisted_before and not known
+            if not begins_anew and (cut.head < cursor or (cut.head == cursor and known)):
+                continue
+            last, then = visit.refused.get(box.incarnation, (0, ""))
+            if cut.serial <= last and then == visit.replica.standing:
                 continue
             try:
                 size = verify(cut.path)
                 taken = visit.replica.take(read_frames(cut.path))
+                if taken.outcome in (Outcome.LEFT, Outcome.REWOUND):  # and now as a stranger
+                    taken = visit.replica.take(read_frames(cut.path))
             except FileNotFoundError:  # its writer has replaced it; the next visit finds the other
                 continue
             except SyncError:  # whole, and yet no messages: somebody else's idea of such a file
@@ -157,8 +169,9 @@ class FolderTransport:
                 case Outcome.UNLISTED:
                     visit.unlisted.setdefault(box.incarnation, []).append(cut.path.name)
                 case Outcome.REFUSED:
+                    visit.refused[box.incarnation] = (cut.serial, visit.replica.standing)
                     visit.add(SyncReport(skipped_files=1))
-                case Outcome.GAP | Outcome.REWOUND:  # what fills it comes with another visit
+                case Outcome.GAP | Outcome.LEFT | Outcome.REWOUND:  # what is missing comes with another visit
                     pass
 
     def _leave_cut(

@@ -60,7 +60,10 @@ class HttpTransport:
         self._client = httpx.Client(
             headers=headers,
             timeout=timeout,
-            verify=_trust(ca, self.peer) if self._url.scheme == "https" else True,
+            # To read everybody whom the system trusts takes a while; without TLS nobody is asked.
+            verify=_trust(ca, self.peer)
+            if self._url.scheme == "https"
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             # A redirect would carry the token and the rows to whoever it names.
             follow_redirects=False,
             # Nobody reaches this machine's own loopback through a proxy.

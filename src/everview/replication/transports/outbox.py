@@ -57,23 +57,35 @@ class CutFile:
 class Note:
     """What a site tells the others in its request, beside the request itself.
 
-    `seen` has the last serial it took from each, and the others are names of files that it could not use:
-    torn ones, and whole ones that did not list it.
+    `seen` has the last serial it took from each, and `refused` the last it refused, with its own standing
+    then: as long as that is the same, so would be the answer. The others are names of files that it could
+    not use: torn ones, and those for which it must first be listed, by a whole cut.
     """
 
     seen: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     torn: Mapping[str, list[str]] = field(default_factory=dict)
     unlisted: Mapping[str, list[str]] = field(default_factory=dict)
 
     def header(self) -> dict[str, Any]:
         """Return it as the header of a file."""
-        return {"seen": dict(self.seen), "torn": dict(self.torn), "unlisted": dict(self.unlisted)}
+        return {
+            "seen": dict(self.seen),
+            "refused": dict(self.refused),
+            "torn": dict(self.torn),
+            "unlisted": dict(self.unlisted),
+        }
 
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> Note:
         """Read it from a header; what cannot be read is left out."""
         return cls(
             {k: v for k, v in _mapping(header, "seen") if isinstance(v, int)},
+            {
+                k: (v[0], v[1])
+                for k, v in _mapping(header, "refused")
+                if isinstance(v, list) and [type(x) for x in v] == [int, str]
+            },
             _names(header, "torn"),
             _names(header, "unlisted"),
         )
@@ -184,8 +196,8 @@ def plan(
 ) -> Plan | None:
     """Decide what to write, given how far everybody has read: a whole cut, an increment, or nothing.
 
-    `unlisted` has, for each reader, the whole cuts that it may not begin with because they do not list it.
-    What was written under another standing may be refused for that; the whole is then written anew.
+    `unlisted` has, for each reader, the cuts that it may not take before a whole one lists it. What was
+    written under another standing may be refused for that; the whole is then written anew.
     """
     if not head and not cuts:
         return None  # who has nothing founds nothing: whoever comes with rows does
@@ -194,7 +206,7 @@ def plan(
     if (
         whole is None
         or whole.standing != standing
-        or any(whole.path.name in names and reader not in whole.readers for reader, names in unlisted.items())
+        or any(_must_be_listed(whole, reader, names) for reader, names in unlisted.items())
     ):
         return Plan(0, everybody, standing, tuple(cuts))
     start = min(_reached(cuts, cursor or 0) for cursor in [0, *readers.values()])
@@ -204,6 +216,14 @@ def plan(
     if start == 0 or increments > max(whole.size, LIGHT):
         return Plan(0, everybody, standing, tuple(cuts))
     return Plan(min(start, head), everybody, standing)
+
+
+def _must_be_listed(whole: CutFile, reader: str, names: list[str]) -> bool:
+    """Whether a reader needs another whole cut: this one does not list it, or is older than its complaint."""
+    complained = [int(match[1]) for name in names if (match := CUT.fullmatch(name))]
+    if whole.path.name in names:
+        return reader not in whole.readers
+    return any(serial > whole.serial for serial in complained)
 
 
 def _reached(cuts: list[CutFile], cursor: int) -> int:

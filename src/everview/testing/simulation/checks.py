@@ -30,9 +30,12 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
     hosted = [name for name in program.relations if name in device.store.engine.streams]
     rows: dict[str, Counter[Row]] = {name: device.rows(name) for name in hosted}
     for name in hosted:
-        wanted = history.contents(name, device.seen.get(name, ()), device.come)
-        if rows[name] != wanted:
-            raise Wrong(f"{device.name} shows {name} {_differ(rows[name], wanted)}")
+        seen = device.seen.get(name, frozenset())
+        waiting = history.waiting(name, seen, device.come)
+        wanted = _but(history, name, waiting, history.contents(name, seen))
+        found = _but(history, name, waiting, rows[name])
+        if found != wanted:
+            raise Wrong(f"{device.name} shows {name} {_differ(found, wanted)}")
     if len(hosted) == len(program.relations):
         tables = {name: list(found.elements()) for name, found in rows.items()}
         for name, result in evaluate_views(program, tables).items():
@@ -41,6 +44,13 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
                 raise Wrong(f"{device.name} keeps view {name} {_differ(shown, Counter(result.rows))}")
             if transfers and name == "torn" and shown:
                 raise Wrong(f"{device.name} shows transfers in part: {sorted(shown)}")
+
+
+def _but(history: History, name: str, keys: set[Row], rows: Counter[Row]) -> Counter[Row]:
+    """Rows but those of some keys."""
+    if not keys:
+        return rows
+    return Counter({row: n for row, n in rows.items() if history.key(name, row) not in keys})
 
 
 def _value_what_has_come(device: Device, history: History) -> None:
@@ -66,7 +76,7 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
         seen = device.seen.get(name, frozenset())
         new: list[dict[str, Any]] = []
         if relation.semantics is Semantics.SET:
-            known = history.longest(name, seen)
+            known = history.longest(seen)
             for row, length in sorted(lengths(connection, engine, name).items(), key=repr):
                 if length < known.get(row, 0):
                     raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
@@ -118,7 +128,7 @@ def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[R
     """Whoever wins, it is one of the latest writes: what all of them deleted does not return."""
     if history.program.relations[name].semantics is not Semantics.SET:
         return
-    for row, actions in history.latest(name, numbers).items():
+    for row, actions in history.latest(numbers).items():
         if ("insert" if rows[row] else "delete") not in actions:
             raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
 

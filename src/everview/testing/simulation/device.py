@@ -58,6 +58,8 @@ class Device:
         self.rights: dict[str, Rights] = {}
         self.rewound_from: tuple[str, int] | None = None
         """Where the store went back to without noticing, until it does: the incarnation and its head."""
+        self.checked: tuple[Any, ...] = ()
+        """What it was like when it was last found to be right."""
         self._program, self._clocks, self._page_rows = program, clocks, page_rows
         if image:
             self.path.write_bytes(image)

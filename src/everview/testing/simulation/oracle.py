@@ -3,7 +3,8 @@
 - set: an insertion's causal length is one more than the greatest among the writes it had seen, or above the
   floor where the tuple had been forgotten; a deletion's too; the longest chain wins, and that is one of the
   latest writes, those that no other had seen.
-- keyed: the write with the greatest stamp whose time has come; of equal stamps the greater incarnation's.
+- keyed: the write with the greatest stamp; of equal stamps the greater incarnation's. While the time of one
+  of a key's writes has not come, the key shows one of the others, or no row.
 - bag: the sum of all weights.
 - add-wins: an insertion lives unless some deletion had seen it.
 
@@ -52,7 +53,6 @@ class History:
 
     def record(self, event: Event) -> None:
         """Take note of the next write."""
-        assert event.number == len(self.events)
         self.events.append(event)
 
     def key(self, relation: str, row: Row) -> Row:
@@ -62,22 +62,29 @@ class History:
             return row
         return tuple(row[place] for place in declared.key_positions)
 
-    def contents(
-        self, relation: str, numbers: Iterable[int], come: Collection[int] | None = None
-    ) -> Counter[Row]:
-        """The rows that these writes make; of a keyed relation those among `come`, the time of which came."""
+    def contents(self, relation: str, numbers: Iterable[int]) -> Counter[Row]:
+        """The rows that these writes make, when the time of all of them has come."""
         by_key: defaultdict[Row, list[Event]] = defaultdict(list)
         declared = self.program.relations[relation]
         for number in numbers:
             event = self.events[number]
-            if come is None or declared.semantics is not Semantics.KEYED or number in come:
-                by_key[self.key(relation, event.row)].append(event)
+            by_key[self.key(relation, event.row)].append(event)
         found: Counter[Row] = Counter()
         for events in by_key.values():
             found += _ROWS[declared.semantics](events)
         return found
 
-    def latest(self, relation: str, numbers: Numbers) -> dict[Row, set[str]]:
+    def waiting(self, relation: str, numbers: Iterable[int], come: Collection[int]) -> set[Row]:
+        """The keys of a keyed relation that have a version whose time has not come.
+
+        Until then such a key shows an earlier version or none: whom the later version reached first never
+        gets the earlier one.
+        """
+        if self.program.relations[relation].semantics is not Semantics.KEYED:
+            return set()
+        return {self.key(relation, self.events[number].row) for number in numbers if number not in come}
+
+    def latest(self, numbers: Numbers) -> dict[Row, set[str]]:
         """Tuple → the actions of those writes to it that no other of them had seen: one of these wins."""
         by_row: defaultdict[Row, list[Event]] = defaultdict(list)
         for number in numbers:
@@ -87,7 +94,7 @@ class History:
             for row, events in by_row.items()
         }
 
-    def longest(self, relation: str, numbers: Iterable[int]) -> dict[Row, int]:
+    def longest(self, numbers: Iterable[int]) -> dict[Row, int]:
         """Of a set: tuple → the greatest causal length among these writes."""
         found: dict[Row, int] = {}
         for number in numbers:

@@ -164,8 +164,7 @@ class SetRelation(StoredRelation):
         missing = f"({self._key()}) NOT IN (SELECT * FROM {self.kept})"
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
-        dropped = connection.execute(f"DELETE {gone}").rowcount
-        return dropped
+        return connection.execute(f"DELETE {gone}").rowcount
 
     # Garbage.
 

@@ -1,0 +1,92 @@
+"""What `everview status` says about other sites."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from everview.cli.options import count, size
+
+__all__ = ["print_replication"]
+
+_LEAST = 8
+"""So many digits of an incarnation tell it from the others."""
+
+
+def print_replication(state: Mapping[str, Any]) -> None:
+    """Print peers, members with their lag, what is held back for whom, and what waits; nothing if alone."""
+    if not (state["peers"] or state["members"] or state["provisional"]):
+        return
+    if state["provisional"]:
+        waits = ", ".join(state["provisional"])
+        sys.stdout.write(f"waits to be listed:  {waits}\n")
+    _print_table(
+        "peer",
+        [
+            (peer["address"], _site(peer), f"synced {_ago(peer['synced_us'])}", _cursors(peer["cursors"]))
+            for peer in state["peers"]
+        ],
+    )
+    _print_table("member", [_member(member) for member in state["members"]])
+    _print_table("held", [_held(name, held) for name, held in state["held"].items()])
+    for label, number in (
+        ("from the future", state["from_the_future"]),
+        ("rows not allowed", state["dropped_rows"]),
+    ):
+        if number:
+            sys.stdout.write(f"{label + ':':20}{count(number, 'row')}\n")
+    if state["staged_pages"]:
+        pages = f"{count(state['staged_pages'], 'page')} of a cut that has not ended"
+        sys.stdout.write(f"{'staged:':20}{pages} ({size(state['staged_bytes'])})\n")
+
+
+def _member(member: Mapping[str, Any]) -> tuple[str, ...]:
+    if member["expired"]:
+        lag = "expired"
+    else:
+        lag = f"{count(member['lag'], 'commit')} behind" if member["lag"] else "has everything"
+    return _site(member), lag, f"heard {_ago(member['heard_us'])}", f"holds {', '.join(member['holds'])}"
+
+
+def _held(relation: str, held: Mapping[str, Any]) -> tuple[str, ...]:
+    waiting = ", ".join(held["waiting_for"])
+    return relation, count(held["dead_rows"], "dead row"), f"waiting for {waiting}" if waiting else "stable"
+
+
+def _site(site: Mapping[str, Any]) -> str:
+    short = str(site["incarnation"])[:_LEAST]
+    return f"{site['name']} ({short})" if site["name"] else short
+
+
+def _cursors(cursors: Mapping[str, int]) -> str:
+    """Mostly a site has read all streams equally far."""
+    if not cursors:
+        return "nothing read"
+    if len(set(cursors.values())) == 1:
+        return f"read up to {next(iter(cursors.values())):,}"
+    return "read up to " + ", ".join(f"{name} {head:,}" for name, head in cursors.items())
+
+
+def _ago(microseconds: int) -> str:
+    """How long ago, in one unit; past a month, the day."""
+    if not microseconds:
+        return "never"
+    seconds = time.time() - microseconds / 1e6
+    if seconds > 30 * 86_400:
+        return dt.datetime.fromtimestamp(microseconds / 1e6, dt.UTC).date().isoformat()
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            return f"{count(int(seconds // length), unit)} ago"
+    return "just now"
+
+
+def _print_table(label: str, rows: list[tuple[str, ...]]) -> None:
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(f"{label:9} {cells}".rstrip() + "\n")
