@@ -276,12 +276,13 @@ class KeyedRelation(StoredRelation):
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """An unseen row below the floor is written again, under a new stamp."""
         name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
-        missing = f"({', '.join(self.table.key())}) NOT IN (SELECT * FROM {self.kept})"
+        same = " AND ".join(f"k.{key} = r.{key}" for key in self.table.key())
+        missing = f"NOT EXISTS (SELECT 1 FROM {self.kept} AS k WHERE {same})"
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
         lifted = connection.execute(
-            f"UPDATE {name} SET stamp = ?, version = ?, site = 0, seq = 0 "
+            f"UPDATE {name} AS r SET stamp = ?, version = ?, site = 0, seq = 0 "
             f"WHERE {missing} AND alive = 1 AND stamp <= ?",
             (commit.stamp, commit.version, floor),
         ).rowcount
