@@ -124,7 +124,8 @@ class Cut:
             if stream in strange:
                 return Outcome.REFUSED
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
-            known = cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
+            whole = start == 0 and stream not in state.joined  # it does not matter what was read before
+            known = whole or cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
             if start > cursor.head or not known:
                 return Outcome.GAP
             if stream in self.gossip.provisional and not self._may_sponsor(stream):

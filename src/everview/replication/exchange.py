@@ -6,8 +6,6 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 
 from __future__ import annotations
 
-import msgspec
-
 from everview.errors import SyncError
 from everview.replication.applying import Outcome
 from everview.replication.messages import Message, Page
@@ -40,9 +38,6 @@ class Exchange:
         """Take an answer; return the next message to send, None when both directions are done."""
         message = decode(data)
         self.report.received_bytes += len(data)
-        if self._given and self._taken and message.page is not None:
-            self._replica.note_receipt(message)
-            message = msgspec.structs.replace(message, page=None)
         try:
             applied = self._replica.hear(message, data, self._peer)
         except SyncError as error:
@@ -68,7 +63,8 @@ class Exchange:
             if give is not None and not give.page.froms and not self._taken:
                 give = None  # a stranger has nothing to say before it has joined
         if give is not None and give.page.reached != self._reached:
-            self._reached, self._stalls = give.page.reached, 0  # what is given moves as well
+            self._reached = give.page.reached  # what is given moves as well
+            self._stalls = self._refused = 0
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
@@ -83,8 +79,8 @@ class Exchange:
                 retry=True,
             )
         last = give is not None and give.page.done
-        given = 0 if give is None else _rows(give.page)
-        if last and self._replica.receives_views and self.report.sent_rows + given:
+        given = _rows(None if give is None else give.page) + self.report.sent_rows
+        if last and given and self._replica.receives_views:
             self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
             reply = self._replica.tell(give)

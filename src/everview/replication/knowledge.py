@@ -79,10 +79,6 @@ class Knowledge:
             self._revision = revision
             self._note_saved()
 
-    def excuse(self) -> None:
-        """What has changed need not be saved for its own sake."""
-        self._note_saved()
-
     def _note_saved(self) -> None:
         self._saved = essence(self.state, self.incarnation)
         self._saved_us = self.store.environment.now_us()
