@@ -194,7 +194,12 @@ class World(Meetings):
 
     def _shown(self, site, backup):
         """Whether a view may show what the backup lacks: no base would know of it any more."""
-        heads = [at[0] for s in self.sites for (inc, x), at in s.cursors.items() if inc == site.inc and x in s.received]
+        heads = [
+            at[0]
+            for s in self.sites
+            for (inc, x), at in s.cursors.items()
+            if inc == site.inc and x in s.received
+        ]
         return site.inc != backup["inc"] or max(heads, default=0) > backup["head"]
 
     def copy(self, site):

@@ -129,18 +129,26 @@ class Ground:
                 wanted = plain[stream] if stream in plain else evaluate(VIEWS[stream], plain)
                 if site.rows(stream) != wanted:
                     raise WrongError(f"{site.name} {stream}: {dict(site.rows(stream))}, not {dict(wanted)}")
-            shared = set().union(*({*other.hosts, *other.circuits} for other in self.sites if other is not site))
+            shared = set().union(
+                *({*other.hosts, *other.circuits} for other in self.sites if other is not site)
+            )
             if missing := {*site.bases, *site.received} & shared - site.joined:
                 raise WrongError(f"{site.name} never joined {missing}")
-        for relation in "R" if any(site.skew for site in self.sites) else "RK":  # a clock behind writes before
-            for name in {self.history.name(relation, self.history.events[e].row) for e in surviving[relation]}:
+        for relation in (
+            "R" if any(site.skew for site in self.sites) else "RK"
+        ):  # a clock behind writes before
+            for name in {
+                self.history.name(relation, self.history.events[e].row) for e in surviving[relation]
+            }:
                 self._is_latest(plain[relation], surviving[relation], relation, name)
 
     def _leave_open(self, plain, relation, name):
         """What the first site says of a name that the writes alone do not settle."""
         first = next(site for site in self.sites if relation in site.bases).rows(relation)
         kept = self._without(relation, plain[relation], {name})
-        plain[relation] = Counter(kept | {r: n for r, n in first.items() if self.history.name(relation, r) == name})
+        plain[relation] = Counter(
+            kept | {r: n for r, n in first.items() if self.history.name(relation, r) == name}
+        )
 
     def _is_latest(self, rows, numbers, relation, name):
         """The winner is one of the writes that no other write had seen."""

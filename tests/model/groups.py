@@ -104,7 +104,7 @@ class Groups:
         self.joined, self.groups, self.provisional = set(), {}, {}
 
     def may_return(self, stream, page):
-        """Whether this group may be joined: one that must return goes to its former group, or where that went."""
+        """Whether this group may be joined: who must return goes to its former group, or where that went."""
         if stream not in self.kinds or self._is_free(stream):
             return True
         former = self.former[stream]

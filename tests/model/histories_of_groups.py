@@ -36,7 +36,7 @@ def _forget(ground, row, *sites):
 
 
 def no_shift(shortcuts):
-    """p comes over to c, which has forgotten y: p's x is lifted above y. Then q, which had deleted x, comes."""
+    """p comes over to c, which has forgotten y: p's x is lifted above. Then q, which has deleted x, comes."""
     ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
     _forget(ground, Y, c, t)
     p.write([("insert", "R", X)])
@@ -55,7 +55,9 @@ def leavers_retire(shortcuts):
     it; then a comes after p.
     """
     ground = Ground(0, shortcuts)
-    c, p, a, y = (Site(ground, name, hosts) for name, hosts in (("c", "R"), ("p", "RK"), ("a", "RK"), ("y", "K")))
+    c, p, a, y = (
+        Site(ground, name, hosts) for name, hosts in (("c", "R"), ("p", "RK"), ("a", "RK"), ("y", "K"))
+    )
     ground.meet_all([c], "g1")
     ground.meet_all([p, a, y], "g2")
     p.write([("insert", "R", X)])
@@ -120,7 +122,7 @@ def sponsor_forgets(shortcuts):
 
 
 def provisional_to_all(shortcuts):
-    """n has c's file; y comes and goes, and e forgets it. n, which knows no floor, inserts y; e reads n's file."""
+    """n has c's file; y comes and goes, and e forgets it. n, with no floor, inserts y; e reads n's file."""
     ground, c, e, t = _two_groups(shortcuts, "cet", "")
     n = Site(ground, "n", "R")
     receive(n, push(c, 0))
@@ -131,7 +133,7 @@ def provisional_to_all(shortcuts):
 
 
 def views_merge(shortcuts):
-    """w is restored with x alive, which s has forgotten with its consent, and joins a group that never had x."""
+    """w is restored with x alive, forgotten by s with its consent, and joins a group that never had x."""
     ground, g, s = _two_groups(shortcuts, "g", "s", "RKW")
     w = Site(ground, "w", ["v"])
     s.write([("insert", "R", X)])

@@ -112,10 +112,9 @@ def lift(site, relation, unseen, page):
             del table[key]
         for lifted, value in growth.items():
             table[lifted] = Row(value, site.head, (site.inc, site.head))
-            row = value if relation == "K" else key
-            site.world.history.record(
-                site, relation, "insert", row, stamps[0] if stamps else None, floor if relation == "R" else 0
-            )
+            row = value if isinstance(lifted[1], Stamp) else key
+            when = stamp() if relation == "K" else None
+            site.world.history.record(site, relation, "insert", row, when, floor if relation == "R" else 0)
 
 
 def start_again(site, view):

@@ -25,7 +25,7 @@ class Meetings(Ground):
         self.anchors = {self.sites[0], self.sites[self.sides.index(1)] if 1 in self.sides else self.sites[0]}
 
     def add(self, site, side=None):
-        """Whole: a tree. Else: everyone reaches its side's first, and some each other; views may feed views."""
+        """Whole: a tree. Else: all reach their side's first, and some each other; views may feed views."""
         side = self.rng.choice([0, *self.sides]) if side is None else side
         around = [i for i, at in enumerate(self.sides) if at == side]
         near = set()
@@ -61,7 +61,7 @@ class Meetings(Ground):
         return push(site, start)
 
     def settle(self):
-        """In a folder, whoever finds nothing founds; and a name must travel to and fro before one is listed."""
+        """In a folder, who finds nothing founds; and a name must travel to and fro before one is listed."""
         if self.meeting == FOLDER:
             self.rounds = 3
             for relation in self.sites[0].bases:

@@ -1,9 +1,9 @@
 """Who holds what, and what each is known to have: the ground on which garbage is collected (design: Garbage).
 
 The list maps (incarnation, stream, group) to a causal length: odd while the member holds the stream. It
-travels in every request and batch and joins by max; only entries of one's own group are asked. A site that returns takes a new incarnation, so an even length is
-final. Vectors travel in the same batches: whoever knows that a member has a death also knows everyone whom
-that member had sponsored before.
+travels in every request and batch and joins by max; only entries of one's own group are asked. A site that
+returns takes a new incarnation, so an even length is final. Vectors travel in the same batches: whoever knows
+that a member has a death also knows everyone whom that member had sponsored before.
 """
 
 from tests.model.views import VIEWS
@@ -20,6 +20,7 @@ class Membership:
         self.members = {}  # (incarnation, stream, group) → causal length
         self.sponsors = {}  # (incarnation, stream, group) → whose snapshot it joined from
         self.heard, self.expired_at, self.steps = {}, {}, 0
+        self.retired = set()  # own incarnations that are no more, whoever lists them
 
     def wholes(self):
         """What a vector is about: a relation held whole, or its liveness as a view shows it."""
@@ -90,7 +91,7 @@ class Membership:
                 self.members[holder] = length
                 if length % 2 == 0:
                     self.expired_at.setdefault(holder[0], self.steps)
-        for inc in self.expired_at:
+        for inc in {**self.expired_at, **dict.fromkeys(self.retired)}:
             self.expire(inc)  # whatever it says it holds since
         self.sponsors.update(sponsors)
         if "orphans stay" not in self.shortcuts:
@@ -102,6 +103,11 @@ class Membership:
         for stream, (sponsor, _) in list(self.provisional.items()):
             if sponsor in self.expired_at:
                 self.leave(stream)
+
+    def retire(self, inc):
+        """An incarnation of this store is over; others may have listed it without our knowing."""
+        self.retired.add(inc)
+        self.expire(inc)
 
     def expire(self, inc):
         """A member is gone, or stays away too long: it is no longer asked, and must join anew."""

@@ -94,5 +94,7 @@ class History:
         """Names of which one cannot say from the writes alone what they are at a site: loose ones, and keys
         with a version ahead of the site's clock, for which the sender may have dropped the one before.
         """
-        ahead = {e.row[0] for e in map(self.events.__getitem__, numbers) if relation == "K" and not valued(e.stamp)}
+        ahead = {
+            e.row[0] for e in map(self.events.__getitem__, numbers) if relation == "K" and not valued(e.stamp)
+        }
         return ahead | {name for where, name in self.loose if where == relation}

@@ -8,7 +8,7 @@ and states that differ only in names are one. Why nothing is lost by that:
   left out of the pool; a message that comes again is below its reader.
 - **A set.** A write depends on the length alone, a join too, and so does the oracle: its chain of the writes
   seen is one number. A site is (length in the table, length by the oracle, writes made).
-- **A keyed relation.** A site is its register: a stamp, and whether it is a row; the row itself is named by the
+- **A keyed relation.** A site is its register: a stamp, and whether it is a row; the row is named by the
   stamp. Only the order of stamps counts, so they are numbered anew in every state. A new stamp may fall
   anywhere above those its writer has seen: whatever clocks do.
 - **Names of sites** do not matter: the three are sorted.
@@ -46,8 +46,8 @@ class Quotient:
     relation = empty = blank = None
     """The relation's name; the local state of a site, and of the onlooker, that has seen nothing."""
 
-    def __init__(self, operations, shortcuts=frozenset()):
-        self.operations, self.shortcuts = operations, shortcuts
+    def __init__(self, operations, *, looks=True, shortcuts=frozenset()):
+        self.operations, self.looks, self.shortcuts = operations, looks, shortcuts
         self.kinds = kinds(shortcuts)
         self.kind = self.kinds[self.relation]
         self.view = view_of(self.relation)
@@ -77,7 +77,7 @@ class Quotient:
             if used < self.operations:
                 for written in self.writes(local, pool):
                     yield self.normal([*others, (written, used + 1)], onlooker, pool | {written})
-        for message in pool:
+        for message in pool if self.looks else ():
             if (seen := self.look(onlooker, message)) != onlooker:
                 yield self.normal(list(sites), seen, pool)
 
@@ -131,7 +131,8 @@ class Quotient:
         return [
             m
             for m in pool
-            if self.look(onlooker, m) != onlooker or any(self.join(local, m) != local for local, _ in sites)
+            if any(self.join(local, m) != local for local, _ in sites)
+            or (self.looks and self.look(onlooker, m) != onlooker)
         ]
 
 
@@ -175,7 +176,7 @@ class SetQuotient(Quotient):
 
 
 class KeyedQuotient(Quotient):
-    """A local state is (versions, last write by the oracle), each version (number of the stamp, whether a row)."""
+    """A local state is (versions, last write by the oracle), a version (number of the stamp, is it a row)."""
 
     relation, empty, blank = "K", ((), (0, False)), (((), ()), (0, False))
 
@@ -188,7 +189,10 @@ class KeyedQuotient(Quotient):
     def local(self, table, oracle):
         for key in self.kind.superseded(table, always):
             del table[key]
-        return (tuple(sorted((stamp.time_us, row is not BOTTOM) for (_, stamp), row in table.items())), oracle)
+        return (
+            tuple(sorted((stamp.time_us, row is not BOTTOM) for (_, stamp), row in table.items())),
+            oracle,
+        )
 
     def writes(self, local, pool):
         """Under a stamp in any of the gaps between those that there are, above what is seen."""

@@ -14,10 +14,9 @@ import itertools
 from collections import Counter
 from functools import cache
 
+from tests.model.quotient import always, view_of
 from tests.model.relations import AddWinsKind, Pen, Row
 from tests.model.views import derivations, evaluate, live_ids, liveness, valuation
-
-from tests.model.quotient import always, view_of
 
 TUPLE = (0, 0)
 SITES = 3
@@ -26,7 +25,7 @@ UNKNOWN, LIVE, DEAD = (0, 0), (1, 1), (2, 2)
 
 
 class AddWinsQuotient:
-    """A state is (writes made by each site, rows): a row is its entry at each site and the onlooker, and the pool."""
+    """A state is (writes made by each site, rows): a row is its entry at each site, and its pool."""
 
     def __init__(self, operations, tracked, kind=None, shortcuts=frozenset()):
         self.operations, self.tracked, self.shortcuts = operations, tracked, shortcuts
@@ -74,7 +73,9 @@ class AddWinsQuotient:
         return min(
             (
                 tuple(used[i] for i in order),
-                tuple(sorted(((*(entries[i] for i in order), entries[SITES]), pool) for entries, pool in rows)),
+                tuple(
+                    sorted(((*(entries[i] for i in order), entries[SITES]), pool) for entries, pool in rows)
+                ),
             )
             for order in itertools.permutations(range(SITES))
         )
@@ -97,21 +98,25 @@ class AddWinsQuotient:
             raise AssertionError(f"{dict(rows)}, not {wanted}")
 
     def _see(self, entries):
-        """The onlooker: every row with the derivation that came with it while it lived."""
-        self.checks += 1
-        table = {}
-        for number, entry in enumerate(entries):
-            for value in range(1, entry[0] + 1):
-                tables = {"W": {(TUPLE, ("s", 1, number)): Row(value, 0, ("-", 1))}}
-                made = derivations(self.kinds, self.view, tables, always)
-                named = {i for key in made for i in key[3]}
-                lengths = liveness(self.kinds, self.view, tables, always, self.shortcuts, named)
-                table |= dict.fromkeys(made, Row(True, 0, None))
-                table |= {key: Row(length, 0, None) for key, (length, _) in lengths.items()}
-        rows = valuation(table, live_ids(self.kinds, table, always))
-        wanted = evaluate(self.view, {"W": _plain(entries)})
-        if rows != wanted:
-            raise AssertionError(f"the onlooker sees {dict(rows)}, not {dict(wanted)}")
+        """The onlooker: each row as it is, or first as it lived, with the derivation that came with it."""
+        for first in (0, 1):
+            table = {}
+            for number, (value, _) in enumerate(entries):
+                for length in range(first or value, value + 1) if value else ():
+                    table |= self._feed(number, length)
+            self.checks += 1
+            rows = valuation(table, live_ids(self.kinds, table, always))
+            wanted = evaluate(self.view, {"W": _plain(entries)})
+            if rows != wanted:
+                raise AssertionError(f"the onlooker sees {dict(rows)}, not {dict(wanted)}")
+
+    def _feed(self, number, length):
+        tables = {"W": {(TUPLE, ("s", 1, number)): Row(length, 0, ("-", 1))}}
+        made = derivations(self.kinds, self.view, tables, always)
+        named = {i for key in made for i in key[3]}
+        lengths = liveness(self.kinds, self.view, tables, always, self.shortcuts, named)
+        found = dict.fromkeys(made, True) | {key: value for key, (value, _) in lengths.items()}
+        return {key: Row(value, 0, None) for key, value in found.items()}
 
 
 def _plain(entries):
@@ -119,9 +124,7 @@ def _plain(entries):
 
 
 def _table(entries):
-    return {
-        (TUPLE, ("s", 1, n)): Row(value, 0, ("-", 1)) for n, (value, _) in enumerate(entries) if value
-    }
+    return {(TUPLE, ("s", 1, n)): Row(value, 0, ("-", 1)) for n, (value, _) in enumerate(entries) if value}
 
 
 def _with(row, site, entry):

@@ -1,13 +1,13 @@
 """Every reachable state of three sites with four writes each to a bag of one tuple.
 
-A bag's table is its dots, and of each site's dots a reader knows a prefix, for messages are whole states. The
-search lets the prefixes of different writers arrive one dot at a time and apart from each other, which is more
-than any network of whole states can do; so nothing that can happen is missed. Then a global state is, for
-each writer, its signs and how many of them each of the other two has. Signs that all three know are only
+A bag's table is its dots, and of each site's dots a reader knows a prefix, for messages are whole states.
+The search lets the prefixes of different writers arrive one dot at a time and apart from each other, which is
+more than any network of whole states can do; so nothing that can happen is missed. Then a global state is,
+for each writer, its signs and how many of them each of the other two has. Signs that all three know are only
 their sum: no reader can stop before them any more. Sites are the same under renaming.
 
-What a site's own code makes of its table depends on the three prefixes alone: `check_tables` runs it on all of
-them, and the search is over numbers.
+What a site's own code makes of its table depends on the three prefixes alone: `check_tables` runs it on all
+of them, and the search is over numbers. Bags do not travel as derivations, so nobody looks on.
 """
 
 import itertools
@@ -40,7 +40,7 @@ class BagQuotient:
         self.seen_by_second = np.array([sum(signs[:q]) for _, signs, _, q in self.writers])
 
     def _writers(self):
-        """(writes made, signs that someone lacks, how many of them the next site has, and the one after it)."""
+        """(writes made, signs that someone lacks, how many of them the next site has, and the last one)."""
         for used in range(self.operations + 1):
             for lacking in range(used + 1):
                 for signs in itertools.product((1, -1), repeat=lacking):
@@ -63,11 +63,24 @@ class BagQuotient:
 
     def run(self):
         """The number of reachable states."""
-        layer, total = np.array([ZERO], dtype=np.int64), 0
+        return sum(len(layer) for layer in self.layers())
+
+    def layers(self):
+        layer = np.array([ZERO], dtype=np.int64)
         while len(layer):
-            total += len(layer)
+            yield layer
             layer = self._next(layer)
-        return total
+
+    def number(self, signs, known):
+        """The number of a state: each writer's signs, and how many of j's signs site i has in known[i][j]."""
+        common, writers = 0, []
+        for j in range(3):
+            p, q = known[(j + 1) % 3][j], known[(j + 2) % 3][j]
+            common += sum(signs[j][: min(p, q)])
+            rest = tuple(signs[j][min(p, q) :])
+            writers.append(self.writers.index((len(signs[j]), rest, p - min(p, q), q - min(p, q))))
+        a, b, c = (np.array([writer]) for writer in writers)
+        return int(self._least(a, b, c, np.array([common + ZERO]))[0])
 
     def _next(self, layer):
         rest, common = np.divmod(layer, RANGE)

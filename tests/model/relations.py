@@ -124,7 +124,7 @@ class KeyedKind:
         return Counter(row for row in self.current(table, valued).values() if row is not BOTTOM)
 
     def garbage(self, table, stable, passed, valued):
-        """A stable ⊥, once every member's clock has passed its stamp: one that has not could write below it."""
+        """A stable ⊥, once every member's clock has passed its stamp: another could still write below."""
         keys = [
             (key, stamp)
             for key, stamp in self.greatest(table, valued).items()

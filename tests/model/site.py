@@ -298,6 +298,7 @@ class Site(Groups, Membership):
             "sponsors",
             "heard",
             "expired_at",
+            "retired",
             "steps",
             "shown",
         )
@@ -315,7 +316,7 @@ class Site(Groups, Membership):
         if "keep incarnation" not in self.shortcuts:
             old = self.inc
             self.renew()
-            self.expire(old)
+            self.retire(old)
 
     def renew(self):
         """A new incarnation: it holds what it held and is a member of nothing yet, so it must join again."""
@@ -333,7 +334,7 @@ class Site(Groups, Membership):
         """
         old, opened_at = self.inc, self.opened_at
         self.renew()
-        self.expire(old)
+        self.retire(old)
         self.begin()
         for relation in self.bases:
             table = self.tables[relation]

@@ -57,10 +57,12 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Applied:
-    """What became of a cut, and how many rows grew."""
+    """What became of a cut, how many rows grew, of which streams, and in which commit."""
 
     outcome: Outcome
     grown: int = 0
+    streams: tuple[str, ...] = ()
+    version: int = 0
 
 
 @dataclass(slots=True)

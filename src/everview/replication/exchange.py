@@ -79,7 +79,8 @@ class Exchange:
                 retry=True,
             )
         last = give is not None and give.page.done
-        if last and self._replica.receives_views and self.report.sent_rows + _rows(give and give.page):
+        given = _rows(None if give is None else give.page) + self.report.sent_rows
+        if last and given and self._replica.receives_views:
             self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
             reply = self._replica.tell(give)

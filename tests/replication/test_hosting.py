@@ -1,0 +1,341 @@
+"""Hosting part of a program: late, without the inputs, over received views, in both directions."""
+
+import itertools
+import random
+
+import pytest
+from tests.replication.sites import World, talk
+
+import everview as ev
+
+PROGRAM = ev.Program.parse("""
+    CREATE TABLE r (a BIGINT NOT NULL, b BIGINT NOT NULL);
+    CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT);
+    CREATE TABLE w (a BIGINT NOT NULL) WITH (semantics = 'add_wins');
+    CREATE TABLE g (a BIGINT NOT NULL) WITH (semantics = 'bag');
+    CREATE MATERIALIZED VIEW joined AS SELECT r.a, k.v FROM r JOIN k ON r.b = k.id WHERE r.a < 5;
+    CREATE MATERIALIZED VIEW either AS SELECT a FROM r UNION ALL SELECT a + 1 AS a FROM w;
+    CREATE MATERIALIZED VIEW counted AS SELECT v, count(*) AS n FROM joined GROUP BY v;
+    CREATE MATERIALIZED VIEW total AS SELECT sum(a) AS s FROM g;
+""")
+RELATIONS = {"r", "k", "w", "g"}
+VIEWS = ("joined", "either", "counted", "total")
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.fixture
+def open_site(world, tmp_path):
+    """Sites in files, so that they can be opened again and host more."""
+    opened = {}
+
+    def open_one(name, hosts=None):
+        if name in opened:
+            opened[name].close()
+        opened[name] = world.site(name, tmp_path / f"{name}.db", program=PROGRAM, hosts=hosts)
+        return opened[name]
+
+    yield open_one
+    for site in opened.values():
+        site.close()
+
+
+def fill(site):
+    site.insert("r", [(1, 1), (2, 1), (3, 2), (9, 1)])
+    site.insert("k", [(1, "one"), (2, "two")])
+    site.insert("w", [(5,), (6,)])
+    site.insert("g", [(7,), (7,)])
+    site.delete("r", [(2, 1)])
+    site.delete("w", [(6,)])
+
+
+def assert_same(*sites):
+    """What two sites both host is the same at both."""
+    for one, other in itertools.combinations(sites, 2):
+        for name in set(one._store.engine.hosted()) & set(other._store.engine.hosted()):
+            assert one.rows(name) == other.rows(name), (one.name, other.name, name)
+
+
+def quiet(one, other):
+    report = one.sync(other)
+    return (report.sent_rows, report.received_rows) == (0, 0)
+
+
+# Late.
+
+
+@pytest.mark.parametrize("late", sorted(RELATIONS))
+def test_a_relation_hosted_late_gets_its_old_rows(open_site, late):
+    a, b = open_site("a"), open_site("b", RELATIONS - {late})
+    fill(a)
+    a.sync(b)
+    with pytest.raises(ev.DataError, match="not hosted here"):
+        b.rows(late)
+    b = open_site("b", {late})
+    assert b.rows(late) == []
+    b.sync(a)
+    assert b.rows(late) == a.rows(late) != []
+    assert_same(a, b)
+    b.insert(late, [(100, 100) if late == "r" else (100, "new") if late == "k" else (100,)])
+    b.sync(a)
+    assert_same(a, b)
+    assert quiet(a, b)
+
+
+@pytest.mark.parametrize("late", VIEWS)
+def test_a_view_hosted_late_is_filled(open_site, late):
+    a, b = open_site("a"), open_site("b", {"g"})
+    fill(a)
+    a.sync(b)
+    b = open_site("b", {late})
+    b.sync(a)
+    assert b.rows(late) == a.rows(late) != []
+    assert quiet(a, b)
+
+
+def test_rows_written_before_the_late_relation_is_asked_for_are_kept(open_site):
+    a, b = open_site("a"), open_site("b", {"g"})
+    fill(a)
+    a.sync(b)
+    b = open_site("b", {"r", "k"})
+    b.insert("r", [(4, 2)])
+    b.insert("k", [(3, "mine")])
+    b.sync(a)
+    assert_same(a, b)
+    assert (4, 2) in a.rows("r")
+    assert (3, "mine") in a.rows("k")
+
+
+@pytest.mark.parametrize("view", ["joined", "either", "counted"])
+def test_a_view_whose_inputs_come_to_be_hosted_later(open_site, view):
+    a, b, c = open_site("a"), open_site("b", {view}), open_site("c", {view})
+    fill(a)
+    b.sync(a)
+    c.sync(b)
+    before = b.rows(view)
+    assert before == a.rows(view) == c.rows(view)
+    b = open_site("b", RELATIONS)
+    assert "local circuit" in b.explain(view)
+    b.sync(a)
+    assert b.rows(view) == before
+    b.insert("r", [(4, 1)])
+    b.delete("k", [(2,)])
+    c.sync(b)  # now b derives what it passed on before
+    assert b.rows(view) == c.rows(view) != before
+    talk(a, b, c)
+    assert_same(a, b, c)
+    assert quiet(b, c)
+
+
+def test_only_some_inputs_come_to_be_hosted(open_site):
+    a, b = open_site("a"), open_site("b", {"joined"})
+    fill(a)
+    b.sync(a)
+    b = open_site("b", {"r"})
+    b.sync(a)
+    b.insert("r", [(4, 2)])
+    talk(a, b)
+    assert b.rows("joined") == a.rows("joined") == [(1, "one"), (3, "two"), (4, "two")]
+
+
+# Views over received views.
+
+
+def test_a_local_view_over_a_received_one(world):
+    a = world.site("a", program=PROGRAM)
+    b = world.site("b", program=PROGRAM, hosts={"joined", "counted"})
+    fill(a)
+    told = []
+    b.watch("counted", told.append)
+    b.sync(a)
+    assert b.rows("counted") == [("one", 1), ("two", 1)]
+    assert "local circuit" in b.explain("counted")
+    a.insert("r", [(4, 2)])
+    b.sync(a)
+    assert sorted(told[-1]) == [(("two", 1), -1), (("two", 2), 1)]
+    a.delete("k", [(2,)])
+    b.sync(a)
+    assert b.rows("counted") == [("one", 1)]
+
+
+def test_a_group_by_without_its_inputs_is_cut(world):
+    a = world.site("a", program=PROGRAM)
+    b = world.site("b", program=PROGRAM, hosts={"counted"})
+    fill(a)
+    b.sync(a)
+    assert b.rows("counted") == a.rows("counted") == [("one", 1), ("two", 1)]
+    with pytest.raises(ev.DataError, match="joined is not hosted here"):
+        b.rows("joined")
+
+
+# Both directions.
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_replicated_in_both_directions_does_not_echo(world, view):
+    a, b = (world.site(name, program=PROGRAM, hosts={view}) for name in "ab")
+    c, d = (world.site(name, program=PROGRAM) for name in "cd")
+    talk(c, d)
+    a.sync(c)
+    b.sync(d)
+    fill(c)
+    d.insert("r", [(4, 1), (3, 2)])
+    d.insert("w", [(5,), (8,)])
+    a.sync(c)
+    b.sync(d)
+    a.sync(b)
+    commits = [site.status()["commits"] for site in (a, b)]
+    assert quiet(a, b)
+    assert quiet(b, a)
+    assert [site.status()["commits"] for site in (a, b)] == commits
+    talk(a, b, c, d)
+    assert_same(a, b, c, d)
+    for one, other in itertools.permutations((a, b, c, d), 2):
+        assert quiet(one, other), (one.name, other.name)
+
+
+def test_what_was_passed_on_does_not_come_back(world):
+    a = world.site("a", program=PROGRAM)
+    b, c = (world.site(name, program=PROGRAM, hosts={"joined"}) for name in "bc")
+    fill(a)
+    b.sync(a)
+    c.sync(b)
+    c.sync(a)  # the derivations again, by another way: c has them
+    assert quiet(b, c)
+    assert quiet(c, b)
+
+
+# Any order.
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_view_is_right_whatever_comes_first_over_whichever_peer(seed):
+    """Two sites that write, three that receive views, one that hosts half of the inputs, in any order.
+
+    Cuts are as often lost on the way: a message is answered, and the answer not heard.
+    """
+    world = World(seed)
+    rng = random.Random(seed)
+    hosts = [
+        None,
+        RELATIONS,
+        {"joined", "either"},
+        {"joined", "counted", "total"},
+        {"either"},
+        {"r", "joined"},
+    ]
+    sites = [world.site(f"s{n}", program=PROGRAM, hosts=h) for n, h in enumerate(hosts)]
+    for _ in range(45):
+        world.seconds += rng.choice([1, 1, 2000])
+        roll = rng.random()
+        one, other = rng.sample(sites, 2)
+        if roll < 0.4:
+            site = rng.choice(sites[:2])
+            name = rng.choice(sorted(RELATIONS))
+            cells = [rng.randrange(3), rng.randrange(3)]
+            row = {"r": cells, "k": [cells[0], "xyz"[cells[1]]]}.get(name, cells[:1])
+            getattr(site, rng.choice(["insert", "insert", "delete"]))(name, [row])
+        elif roll < 0.55:
+            lossy(one, other, rng)
+        else:
+            one.sync(other)
+    talk(*sites, rounds=8)
+    assert_same(*sites)
+    reference = reference_of(sites[0])
+    for name in VIEWS:
+        assert sites[0].rows(name) == reference[name]
+
+
+def lossy(one, other, rng):
+    """An exchange of which some messages come twice, and that breaks off."""
+    exchange = one.replica.exchange(other.name)
+    data = exchange.open()
+    for _ in range(rng.randrange(1, 5)):
+        answer = other.replica.answer(data)
+        if rng.random() < 0.5:
+            answer = other.replica.answer(data)
+        if rng.random() < 0.3:
+            return
+        data = exchange.receive(answer)
+        if data is None:
+            return
+
+
+def reference_of(site):
+    r, k, w, g = (site.rows(name) for name in ("r", "k", "w", "g"))
+    joined = sorted((a, v) for a, b in r for i, v in k if b == i and a < 5)
+    values = [v for _, v in joined]
+    return {
+        "joined": joined,
+        "either": sorted([(a,) for a, _ in r] + [(a + 1,) for (a,) in w]),
+        "counted": sorted((v, values.count(v)) for v in set(values)),
+        "total": [(sum(a for (a,) in g) if g else None,)],
+    }
+
+
+# Telling why and how.
+
+
+def test_why_at_a_site_without_the_base(world):
+    a = world.site("a", program=PROGRAM)
+    b = world.site("b", program=PROGRAM, hosts={"joined", "counted", "either"})
+    fill(a)
+    a.insert("w", [(0,)])
+    b.sync(a)
+    why = b.why("joined", (1, "one"))
+    assert str(why) == "t1·t2"
+    assert why.monomials == a.why("joined", (1, "one")).monomials
+    assert {t.relation for t in why.tuples()} == {"r", "k"}
+    assert str(b.why("either", (1,))) == "t1 + t2"
+    assert b.why("either", (1,)).monomials == a.why("either", (1,)).monomials
+    assert b.why("counted", ("one", 1)).monomials == a.why("counted", ("one", 1)).monomials
+    a.delete("k", [(1,)])
+    b.sync(a)
+    assert str(b.why("joined", (1, "one"))) == "0"
+
+
+def test_why_names_the_site_that_wrote(world):
+    a, b = world.site("a", program=PROGRAM), world.site("b", program=PROGRAM)
+    c, d = (world.site(name, program=PROGRAM, hosts={"joined"}) for name in "cd")
+    a.insert("r", [(1, 1)])
+    b.insert("k", [(1, "one")])
+    a.sync(b)
+    c.sync(a)
+    d.sync(c)
+    for site in (a, c, d):
+        tuples = site.why("joined", (1, "one")).tuples()
+        assert {t.relation: t.origin for t in tuples} == {"r": "a", "k": "b"}
+
+
+def test_explain_says_how_and_why(world):
+    texts = {
+        name: world.site(name, program=PROGRAM, hosts={name}).explain(name)
+        for name in ("joined", "counted", "total")
+    }
+    texts["local"] = world.site("all", program=PROGRAM).explain("joined")
+    first = {name: text.splitlines()[0] for name, text in texts.items()}
+    assert first == {
+        "local": "joined is kept by a local circuit, because this site hosts all that it reads: k, r.",
+        "joined": "joined comes from other sites as derivations, because this site does not host k, r, "
+        "and the view is monotone.",
+        "counted": "counted is cut: parts of it come from other sites, the rest is a local circuit, "
+        "because this site does not host k, r, and the view is not monotone as a whole.",
+        "total": "total is cut: parts of it come from other sites, the rest is a local circuit, "
+        "because this site does not host g, and the view needs the whole of g.",
+    }
+    assert "derivations from r ⋈ k: 0 in" in texts["joined"]
+    assert "liveness of r (a < 5): 0 ids in" in texts["joined"]
+    assert "liveness of k (all): 0 ids in" in texts["joined"]
+    assert "g is received whole, and not shown." in texts["total"]
+
+
+def test_what_cannot_be_hosted_is_a_clear_error(world):
+    with pytest.raises(ev.DataError, match="nothing"):
+        world.site("a", program=PROGRAM, hosts=set())
+    with pytest.raises(ev.EverviewError, match="nowhere"):
+        world.site("a", program=PROGRAM, hosts={"nowhere"})
+    with pytest.raises(ev.DataError, match="set of names"):
+        world.site("a", program=PROGRAM, hosts="r")

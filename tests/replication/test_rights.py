@@ -1,0 +1,245 @@
+"""Rights: what a token lets a site read and write, rights that come later, and rows of owners."""
+
+import pytest
+from tests.replication.sites import World, talk
+
+import everview as ev
+from everview.replication.rights import Rights
+from everview.replication.tokens import hash_of, make_token
+from everview.replication.transports.memory import MemoryTransport
+from everview.server import Listener, Tokens
+
+PROGRAM = ev.Program.parse("""
+    CREATE TABLE r (a BIGINT NOT NULL);
+    CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT);
+    CREATE TABLE g (a BIGINT NOT NULL) WITH (semantics = 'bag');
+    CREATE TABLE w (a BIGINT NOT NULL) WITH (semantics = 'add_wins');
+    CREATE MATERIALIZED VIEW joined AS SELECT r.a, k.v FROM r JOIN k ON r.a = k.id;
+""")
+RELATIONS = ("r", "k", "g", "w")
+
+OWNED = ev.Program.parse("""
+    CREATE TABLE s (site TEXT NOT NULL, a BIGINT) WITH (owner = 'site');
+    CREATE TABLE k (site TEXT, id BIGINT, v TEXT, PRIMARY KEY (site, id)) WITH (owner = 'site');
+    CREATE TABLE g (site TEXT NOT NULL, a BIGINT) WITH (owner = 'site', semantics = 'bag');
+    CREATE TABLE w (site TEXT NOT NULL, a BIGINT) WITH (owner = 'site', semantics = 'add_wins');
+    CREATE MATERIALIZED VIEW n AS SELECT site, count(*) AS n FROM s GROUP BY site;
+""")
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.fixture
+def server(world):
+    return world.site("server", program=PROGRAM)
+
+
+@pytest.fixture
+def device(world):
+    return world.site("device", program=PROGRAM)
+
+
+def sync(device, server, rights):
+    return MemoryTransport(server.replica, server.name, rights).sync(device.replica)
+
+
+def write(site, number):
+    site.insert("r", [(number,)])
+    site.insert("k", [(number, site.name)])
+    site.insert("g", [(number,), (number,)])
+    site.insert("w", [(number,)])
+
+
+def dropped(site):
+    return site.status()["replication"]["dropped_rows"]
+
+
+@pytest.mark.parametrize("late", RELATIONS)
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_right_to_write_that_comes_later_loses_nothing(device, server, late, joined):
+    if joined:
+        sync(device, server, Rights())
+    write(device, 1)
+    write(server, 2)
+    some = Rights(writes=frozenset(RELATIONS) - {late})
+    for _ in range(2):
+        sync(device, server, some)
+    for name in RELATIONS:
+        there = {row[0] for row in server.rows(name)}
+        assert there == ({2} if name == late else {1, 2}), name
+        assert {row[0] for row in device.rows(name)} == {1, 2}
+    device.delete(late, [device.rows(late)[-1]])
+    write(device, 3)
+    sync(device, server, some)
+    sync(device, server, Rights())
+    for name in (*RELATIONS, "joined"):
+        assert server.rows(name) == device.rows(name) != [], name
+    assert sync(device, server, Rights()).sent_rows == 0
+
+
+@pytest.mark.parametrize("late", [*RELATIONS, "joined"])
+def test_a_right_to_read_that_comes_later_brings_the_old_rows(world, server, late):
+    device = world.site(
+        "device", program=PROGRAM, hosts=set(RELATIONS) if late != "joined" else {"joined", "g"}
+    )
+    write(server, 1)
+    server.delete("r", [(1,)])
+    write(server, 2)
+    some = Rights(reads=frozenset({*RELATIONS, "joined"}) - {late})
+    for _ in range(2):
+        sync(device, server, some)
+    assert device.rows(late) == []
+    write(server, 3)
+    sync(device, server, Rights())
+    assert device.rows(late) == server.rows(late) != []
+    assert sync(device, server, Rights()).received_rows == 0
+
+
+def test_a_site_without_the_right_to_a_view_or_its_input_hears_nothing_of_it(world, server):
+    device = world.site("device", program=PROGRAM, hosts={"joined", "g"})
+    write(server, 1)
+    sync(device, server, Rights(reads=frozenset({"g"})))
+    assert (device.rows("g"), device.rows("joined")) == ([(1,), (1,)], [])
+
+
+def test_what_is_sent_without_the_right_is_dropped_and_counted_and_the_rest_goes_in(device, server):
+    """A device that pushes all it has, whatever it was asked for: the right is gone since the question."""
+    sync(device, server, Rights())
+    write(device, 1)
+    exchange = device.replica.exchange("server")
+    pushed = exchange.receive(server.replica.answer(exchange.open()))
+    before = dropped(server)
+    server.replica.answer(pushed, Rights(writes=frozenset({"r", "g"})))
+    assert dropped(server) - before == 2  # one row of k, one of w
+    assert [server.rows(name) for name in RELATIONS] == [[(1,)], [], [(1,), (1,)], []]
+    sync(device, server, Rights())  # and nothing is lost when it may
+    assert [server.rows(name) for name in RELATIONS] == [device.rows(name) for name in RELATIONS]
+
+
+def test_no_right_at_all_changes_nothing(device, server):
+    write(device, 1)
+    write(server, 2)
+    nothing = Rights(reads=frozenset(), writes=frozenset())
+    for _ in range(2):
+        report = sync(device, server, nothing)
+        assert (report.sent_rows, report.received_rows) == (0, 0)
+    assert server.rows("r") == [(2,)]
+    sync(device, server, Rights())
+    assert server.rows("r") == device.rows("r") == [(1,), (2,)]
+
+
+def test_a_token_is_for_the_site_it_names(device, server):
+    with pytest.raises(ev.SyncError, match="belongs to 'another'"):
+        sync(device, server, Rights(site="another"))
+    assert sync(device, server, Rights(site="device")).sent_rows == 0
+
+
+def test_rights_that_come_later_over_http(device, server, tmp_path):
+    token, _ = make_token()
+    file = tmp_path / "tokens.toml"
+
+    def grant(read, write):
+        file.write_text(
+            f'[[token]]\nsite = "device"\nsha256 = "{hash_of(token)}"\nread = {read}\nwrite = {write}\n'
+        )
+
+    write(device, 1)
+    write(server, 2)
+    grant('["r", "g"]', '["r"]')
+    with Listener(server.replica, Tokens(file)) as listener:
+        with pytest.raises(ev.SyncError):
+            device.sync(listener.address, token="not the token at all")
+        assert server.rows("r") == [(2,)]
+        device.sync(listener.address, token=token)
+        assert [len(server.rows(name)) for name in RELATIONS] == [2, 1, 2, 1]
+        assert [len(device.rows(name)) for name in RELATIONS] == [2, 1, 4, 1]
+        grant('"*"', '"*" # all of it')
+        device.sync(listener.address, token=token)
+        report = device.sync(listener.address, token=token)
+    assert [server.rows(name) for name in RELATIONS] == [device.rows(name) for name in RELATIONS]
+    assert [len(server.rows(name)) for name in RELATIONS] == [2, 2, 4, 2]
+    assert (report.sent_rows, report.received_rows) == (0, 0)
+
+
+# Owners.
+
+
+@pytest.fixture
+def three(world):
+    return [world.site(name, program=OWNED) for name in ("alice", "bob", "mallory")]
+
+
+def fill(site):
+    for name in ("s", "g", "w"):
+        site.insert(name, [(site.name, 1), (site.name, 2)])
+    site.insert("k", [(site.name, 1, "first"), (site.name, 2, "second")])
+
+
+def owned(site):
+    return {name: site.rows(name) for name in ("s", "k", "g", "w", "n")}
+
+
+def unbind(site):
+    """A site whose door is open: it writes what is not its own."""
+    site._writing._check_owner = site._writing._check_replaced = lambda *_: None
+
+
+def test_rows_of_owners_go_everywhere_over_anyone(three):
+    alice, bob, mallory = three
+    for site in three:
+        fill(site)
+    alice.sync(bob)
+    bob.sync(mallory)
+    talk(*three)
+    assert owned(alice) == owned(bob) == owned(mallory)
+    assert alice.rows("n") == [("alice", 2), ("bob", 2), ("mallory", 2)]
+    assert [dropped(site) for site in three] == [0, 0, 0]
+    alice.delete("s", [("alice", 1)])
+    alice.delete("k", [("alice", 1)])
+    talk(*three)
+    assert owned(alice) == owned(bob) == owned(mallory)
+    assert alice.rows("n") == [("alice", 1), ("bob", 2), ("mallory", 2)]
+
+
+@pytest.mark.parametrize("name", ["s", "g", "w"])
+def test_a_row_that_its_owner_did_not_write_is_dropped_and_counted(three, name):
+    alice, bob, mallory = three
+    fill(alice)
+    talk(*three)
+    before = owned(bob)
+    unbind(mallory)
+    with mallory.transaction():
+        mallory.insert(name, [("alice", 9), ("bob", 9), ("mallory", 9)])
+    bob.sync(mallory)
+    assert dropped(bob) == 2
+    assert bob.rows(name) == sorted([*before[name], ("mallory", 9)])
+    alice.sync(bob)
+    assert alice.rows(name) == bob.rows(name)
+    assert dropped(alice) == 0  # bob does not pass on what it did not take
+
+
+@pytest.mark.parametrize("name", ["s", "g", "w"])
+def test_a_deletion_by_another_than_the_owner_is_dropped(three, name):
+    alice, bob, mallory = three
+    fill(alice)
+    talk(*three)
+    unbind(mallory)
+    assert mallory.delete(name, [("alice", 1)]) == 1
+    bob.sync(mallory)
+    assert dropped(bob) == 1
+    assert bob.rows(name) == alice.rows(name) == [("alice", 1), ("alice", 2)]
+
+
+def test_a_key_that_names_its_owner_is_not_replaced_or_deleted_by_another(three):
+    alice, bob, mallory = three
+    fill(alice)
+    talk(*three)
+    unbind(mallory)
+    mallory.insert("k", [("alice", 1, "mine"), ("alice", 3, "new"), ("mallory", 1, "own")])
+    mallory.delete("k", [("alice", 2)])
+    bob.sync(mallory)
+    assert dropped(bob) == 3
+    assert bob.rows("k") == [("alice", 1, "first"), ("alice", 2, "second"), ("mallory", 1, "own")]
