@@ -63,7 +63,7 @@ class _Generator:
         for _ in range(rng.randint(15, 60)):
             move = rng.choices([m for m, _ in moves], [w for _, w in moves])[0]
             steps += move()
-        page_rows = rng.choice([1, 2, 3, 20_000, 20_000])
+        page_rows = rng.choice([1, 2, 4, 20_000, 20_000, 20_000, 20_000])
         return do.Case(self.seed, self.text, places, links, steps, page_rows, self.transfers)
 
     def topology(self) -> list[tuple[str, str]]:

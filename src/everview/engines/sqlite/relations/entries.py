@@ -150,9 +150,8 @@ class EntriesRelation(StoredRelation):
 
     @property
     def missing(self) -> str:
-        """Whether an entry e is not in the snapshot."""
-        same = " AND ".join(f"k.{name} = e.{name}" for name in ("row", "isite", "iseq"))
-        return f"NOT EXISTS (SELECT 1 FROM {self.kept} AS k WHERE {same})"
+        """Whether an entry is not in the snapshot."""
+        return self.not_kept(("row", "isite", "iseq"))
 
     def arrive(self, connection: sqlite3.Connection, arrival: Arrival) -> None:
         """Stage what arrived, each entry once."""

@@ -276,13 +276,12 @@ class KeyedRelation(StoredRelation):
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """An unseen row below the floor is written again, under a new stamp."""
         name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
-        same = " AND ".join(f"k.{key} = r.{key}" for key in self.table.key())
-        missing = f"NOT EXISTS (SELECT 1 FROM {self.kept} AS k WHERE {same})"
+        missing = self.not_kept(self.table.key())
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
         lifted = connection.execute(
-            f"UPDATE {name} AS r SET stamp = ?, version = ?, site = 0, seq = 0 "
+            f"UPDATE {name} SET stamp = ?, version = ?, site = 0, seq = 0 "
             f"WHERE {missing} AND alive = 1 AND stamp <= ?",
             (commit.stamp, commit.version, floor),
         ).rowcount

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.circuits.statetable import key_terms
 from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, Row, value
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
@@ -142,9 +141,6 @@ class SetRelation(StoredRelation):
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
 
-    def _terms(self, alias: str) -> Sequence[str]:
-        return key_terms(self.table.schema, [f"{alias}.{column}" for column in self.table.columns])
-
     def _key(self) -> str:
         return ", ".join(self.table.key()) or "1"
 
@@ -165,10 +161,7 @@ class SetRelation(StoredRelation):
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         listed, name = self.listed, self.table.name
-        # `kept` has the terms by which rows are told apart, under the columns' names, and no NULL.
-        terms = zip(self.table.columns, self._terms("r"), strict=True)
-        same = " AND ".join(f"k.{column} = {term}" for column, term in terms)
-        missing = f"NOT EXISTS (SELECT 1 FROM {self.kept} AS k WHERE {same})"
+        missing = self.not_kept(self.table.key() or ("1",))
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
         return connection.execute(f"DELETE {gone}").rowcount
