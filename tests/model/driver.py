@@ -5,9 +5,9 @@ be a function of them, whatever came in which order, so nothing seen is lost and
 After healing every site must equal the oracle over all surviving writes, views too, and rest.
 """
 
-from tests.model.ground import Ground
+from tests.model.meetings import FOLDER, FRESH, HALVES, KNOWN, Meetings
 from tests.model.site import Site
-from tests.model.sync import push, receive, request, serve
+from tests.model.sync import receive, request, serve
 from tests.model.views import VIEWS
 
 FAULTS = ("collect", "skew", "restore", "copy", "rewind", "expire", "newcomer", "host", "rights", "cut off")
@@ -16,7 +16,7 @@ STORM = 10_000
 """From this seed on: few rows, much collection, and many batches that arrive long after they were written."""
 
 
-class World(Ground):
+class World(Meetings):
     """Sites, messages and the time; everything random comes from one seed."""
 
     def __init__(self, seed, shortcuts=frozenset()):
@@ -53,12 +53,17 @@ class World(Ground):
 
     def _found(self):
         number = self.rng.randint(3, 5) if self.theme == "broad" else self.rng.randint(2, 4)
+        self.meeting = self.rng.choice([KNOWN, KNOWN, FRESH, FOLDER, HALVES])
+        self.bridged = self.meeting != HALVES
         for i in range(number):
+            side = int(self.meeting == HALVES and i >= number // 2)
             hosts = sorted(self.kinds)
-            if i and not self.whole:
+            if side in self.sides and not self.whole:
                 hosts = self._hosts(i)
-            self._add(Site(self, f"s{i}", hosts, skew=self._skew()))
-        self.meet_all()
+            self.add(Site(self, f"s{i}", hosts, skew=self._skew()), side)
+        self.introduce()
+        if self.meeting == FOLDER:
+            self.faults.discard("rewind")
 
     def _hosts(self, i):
         if self.views and (i == 1 or self.rng.random() < 0.4):
@@ -72,18 +77,6 @@ class World(Ground):
 
     def _skew(self):
         return self.rng.choice([0, 0, -30, 30, 150, -150]) if "skew" in self.faults else 0
-
-    def _add(self, site):
-        """Whole: a tree. Else: everyone reaches s0, and some each other; a view may be fed by a view."""
-        near = set()
-        if self.sites:
-            near = {self.rng.randrange(len(self.sites)) if self.whole else 0}
-            near |= {i for i in range(len(self.sites)) if not self.whole and self.rng.random() < 0.4}
-            viewers = [i for i, s in enumerate(self.sites) if s.hosts >= site.hosts and not s.bases]
-            if viewers and self.rng.random() < 0.3:
-                near = {self.rng.choice(viewers)}
-        self.link(len(self.sites), near)
-        self.sites.append(site)
 
     # Steps.
 
@@ -101,13 +94,16 @@ class World(Ground):
             if f not in ("skew", "collect")
         ]
         choices, weights = zip(*moves, strict=True)
-        for _ in range(steps):
+        bridge = self.rng.randrange(steps // 4, steps)
+        for step in range(steps):
+            if step == bridge:
+                self.bridge()
             site = self.rng.choice(self.sites)
             self.rng.choices(choices, weights)[0](site)
 
     def neighbour(self, site):
-        i = self.sites.index(site)
-        return self.sites[self.rng.choice(sorted(self.links[i]))]
+        near = sorted(self.links[self.sites.index(site)])
+        return self.sites[self.rng.choice(near)] if near else None
 
     def write(self, site):
         bases = [name for name in site.bases if name in self.focus]
@@ -132,7 +128,7 @@ class World(Ground):
 
     def exchange(self, site):
         peer = self.neighbour(site)
-        if frozenset((site.name, peer.name)) in self.down:
+        if not peer or frozenset((site.name, peer.name)) in self.down:
             return
         self.pull(site, peer)
         if self.rng.random() < 0.6:
@@ -140,14 +136,16 @@ class World(Ground):
 
     def ask(self, site):
         peer = self.neighbour(site)
-        if frozenset((site.name, peer.name)) not in self.down:
+        if self.meeting == FOLDER:
+            self.publish(site)
+        elif peer and frozenset((site.name, peer.name)) not in self.down:
             self.network.append((peer, site, request(site, peer)))
 
     def publish(self, site):
         """A file in a folder: a batch that nobody asked for, which any neighbour may find, or not."""
-        if (batch := push(site, self.rng.choice([0, self.rng.randint(0, site.head), site.head - 1]))) and (
-            getattr(site, "noticed", True)
-        ):
+        start = max(0, self.rng.choice([0, self.rng.randint(0, site.head), site.head - 1]))
+        if getattr(site, "noticed", True) and self.neighbour(site):
+            batch = self.file(site, start)
             self.network += [(self.neighbour(site), site, batch)] * self.rng.choice([1, 1, 2])
 
     def deliver(self, _):
@@ -189,27 +187,37 @@ class World(Ground):
     # Faults.
 
     def restore(self, site):
-        if site is not self.sites[0] and site in self.backups:
+        if site not in self.anchors and site in self.backups and not self._shown(site, self.backups[site]):
             site.restore(self.backups[site])
             self.count("restores")
             self.check(site)
 
+    def _shown(self, site, backup):
+        """Whether a view may show what the backup lacks: no base would know of it any more."""
+        heads = [
+            at[0]
+            for s in self.sites
+            for (inc, x), at in s.cursors.items()
+            if inc == site.inc and x in s.received
+        ]
+        return site.inc != backup["inc"] or max(heads, default=0) > backup["head"]
+
     def copy(self, site):
-        if site is self.sites[0] or len(self.sites) > 5:
+        if site in self.anchors or len(self.sites) > 5:
             return
-        twin = Site(self, f"{site.name}c", site.hosts, founder=False, skew=self._skew())
+        twin = Site(self, f"{site.name}c", site.hosts, skew=self._skew())
         twin.load(site.backup())
         twin.name = f"{site.name}c{len(self.sites)}"
         if "keep incarnation" not in self.shortcuts:
             twin.renew()
-        self._add(twin)
+        self.add(twin)
         self.count("copies")
 
     def rewind(self, site):
         """The store goes back and nothing tells it so; every neighbour has a cursor from its future."""
         i = self.sites.index(site)
         backup = self.backups.get(site)
-        if not i or not backup or backup["inc"] != site.inc or backup["head"] == site.head:
+        if site in self.anchors or not backup or backup["inc"] != site.inc or backup["head"] == site.head:
             return
         near = [self.sites[n] for n in self.links[i]]
         others = [s for s in self.sites if s is not site and s not in near]
@@ -229,17 +237,15 @@ class World(Ground):
 
     def expire(self, site):
         victim = self.rng.choice(self.sites)
-        if victim not in (site, self.sites[0]):
+        if victim not in {site, *self.anchors}:
             site.expire(victim.inc)
             self.count("expiries")
 
     def newcomer(self, _):
         if len(self.sites) < 6:
             hosts = sorted(self.kinds) if self.whole else self._hosts(2)
-            site = Site(self, f"s{len(self.sites)}", hosts, founder=False, skew=self._skew())
-            site.begin()
-            site.end()
-            self._add(site)
+            site = Site(self, f"s{len(self.sites)}", hosts, skew=self._skew())
+            self.add(site)
             self.count("newcomers")
 
     def host(self, site):
@@ -249,26 +255,28 @@ class World(Ground):
         if new not in site.hosts:
             site.hosts.add(new)
             site.tables.setdefault(new, {})
-            site.list_self()
             site.stages.clear()
-            self.link(self.sites.index(site), {0} - {self.sites.index(site)})
+            at = self.sites.index(site)
+            self.link(at, {self.sides.index(self.sides[at])} - {at})
             site.begin()
             site.end()
             self.count("hosted later")
 
     def rights(self, site):
-        right = (self.neighbour(site).name, self.rng.choice([*site.bases, *site.received]))
-        site.denied ^= {right}
+        if peer := self.neighbour(site):
+            site.denied ^= {(peer.name, self.rng.choice([*site.bases, *site.received]))}
         self.count("rights")
 
     def cut_off(self, site):
-        self.down ^= {frozenset((site.name, self.neighbour(site).name))}
+        if peer := self.neighbour(site):
+            self.down ^= {frozenset((site.name, peer.name))}
         self.count("partitions")
 
     # Healing.
 
     def heal(self):
         """What waits arrives, the time of every stamp comes, rights are given, neighbours sync till quiet."""
+        self.bridge()
         self.rng.shuffle(self.network)
         for to, _, message in self.network:
             if hasattr(message, "rows"):

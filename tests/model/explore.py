@@ -50,6 +50,7 @@ class Explorer:
                 if (same := self._canonical(after)) not in reached:
                     reached.add(same)
                     waiting.append(same)
+        self.reached = reached
         return len(reached)
 
     # Steps.

@@ -4,6 +4,7 @@ They are the worked examples of docs/REPLICATION.md, for shortcuts that random r
 """
 
 from tests.model.ground import Ground, WrongError
+from tests.model.histories_of_groups import MEETINGS
 from tests.model.site import Site
 from tests.model.sync import push, receive
 
@@ -13,12 +14,12 @@ X = (0, 0)
 def _ground(shortcuts, **hosts):
     ground = Ground(0, shortcuts)
     ground.sites = [Site(ground, name, streams) for name, streams in hosts.items()]
-    ground.meet_all()
+    ground.meet_all(ground.sites)
     return ground, *ground.sites
 
 
 def _newcomer(ground, hosts, skew=0):
-    site = Site(ground, "n", hosts, founder=False, skew=skew)
+    site = Site(ground, "n", hosts, skew=skew)
     ground.sites.append(site)
     return site
 
@@ -177,7 +178,20 @@ def drop_the_dead(shortcuts):
         raise WrongError(f"w shows {dict(w.rows('j'))}, not {dict(a.rows('j'))}")
 
 
-HISTORIES = {
+def future_supersedes(shortcuts):
+    """b's clock is far ahead: until the time of its version comes, a goes on showing its own."""
+    ground, a = _ground(shortcuts, a="K")
+    b = Site(ground, "b", "K", skew=500)
+    ground.meet_all([a, b])
+    a.write([("insert", "K", X)])
+    b.write([("insert", "K", (0, 1))])
+    ground.pull(a, b)
+    if a.rows("K") != {X: 1}:
+        raise WrongError(f"a shows {dict(a.rows('K'))}")
+
+
+HISTORIES = MEETINGS | {
+    "future supersedes": future_supersedes,
     "drop the dead": drop_the_dead,
     "floor stays": floor_stays,
     "floor leaves clock": floor_leaves_clock,

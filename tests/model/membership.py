@@ -1,9 +1,9 @@
 """Who holds what, and what each is known to have: the ground on which garbage is collected (design: Garbage).
 
-The list maps (incarnation, stream) to a causal length: odd while the member holds the stream. It travels in
-every request and batch and joins by max. A site that returns takes a new incarnation, so an even length is
-final. Vectors travel in the same batches: whoever knows that a member has a death also knows everyone whom
-that member had sponsored before.
+The list maps (incarnation, stream, group) to a causal length: odd while the member holds the stream. It
+travels in every request and batch and joins by max; only entries of one's own group are asked. A site that
+returns takes a new incarnation, so an even length is final. Vectors travel in the same batches: whoever knows
+that a member has a death also knows everyone whom that member had sponsored before.
 """
 
 from tests.model.views import VIEWS
@@ -17,10 +17,10 @@ class Membership:
 
     def start_membership(self):
         self.known = {}  # (incarnation, whole) → (vector, clock reading)
-        self.members = {}  # (incarnation, stream) → causal length
-        self.sponsors = {}  # (incarnation, stream) → whose snapshot it joined from
+        self.members = {}  # (incarnation, stream, group) → causal length
+        self.sponsors = {}  # (incarnation, stream, group) → whose snapshot it joined from
         self.heard, self.expired_at, self.steps = {}, {}, 0
-        self.list_self()
+        self.retired = set()  # own incarnations that are no more, whoever lists them
 
     def wholes(self):
         """What a vector is about: a relation held whole, or its liveness as a view shows it."""
@@ -33,32 +33,28 @@ class Membership:
     def own(self, what):
         return self.known.get((self.inc, what)) or (VersionVector.EMPTY, Stamp(0, 0, self.inc))
 
-    def list_self(self):
-        for stream in [*self.bases, *self.received]:
-            self.members.setdefault((self.inc, stream), 1)
-
-    def holders(self, relation):
-        """(incarnation, whole) of every member that holds the relation, or derivations from it."""
+    def holders(self, relation, group):
+        """(incarnation, whole) of every member of a group of the relation that holds it, or derivations."""
         views = [
             v for v in VIEWS if relation in VIEWS[v].inputs and "views do not count" not in self.shortcuts
         ]
-        for (inc, stream), length in self.members.items():
-            if length % 2 and stream == relation:
+        for (inc, stream, theirs), length in self.members.items():
+            if length % 2 and stream == relation and theirs == group:
                 yield inc, relation
-            elif length % 2 and stream in views:
+            elif length % 2 and stream in views and theirs[VIEWS[stream].inputs.index(relation)] == group:
                 yield inc, (stream, relation)
 
-    def stable(self, relation, dot):
+    def stable(self, relation, group, dot):
         """A growth is stable when the vector of every member that holds its relation covers it."""
         if "collect at once" in self.shortcuts:
             return True
-        return all(h in self.known and self.known[h][0].covers(*dot) for h in self.holders(relation))
+        return all(h in self.known and self.known[h][0].covers(*dot) for h in self.holders(relation, group))
 
-    def passed(self, relation, stamp):
+    def passed(self, relation, group, stamp):
         """No member that holds the relation will ever again write below this stamp."""
         if {"ignore clocks", "collect at once"} & self.shortcuts:
             return True
-        return all(h in self.known and self.known[h][1] >= stamp for h in self.holders(relation))
+        return all(h in self.known and self.known[h][1] >= stamp for h in self.holders(relation, group))
 
     def believe(self, told):
         """Another member's vector and reading count only if one's own vector covers that vector.
@@ -95,15 +91,23 @@ class Membership:
                 self.members[holder] = length
                 if length % 2 == 0:
                     self.expired_at.setdefault(holder[0], self.steps)
-        for inc in self.expired_at:
+        for inc in {**self.expired_at, **dict.fromkeys(self.retired)}:
             self.expire(inc)  # whatever it says it holds since
         self.sponsors.update(sponsors)
         if "orphans stay" not in self.shortcuts:
             for holder, sponsor in self.sponsors.items():
                 if self.expired_at.get(sponsor, self.steps) < self.heard.get(holder, 0):
                     self.expire(holder[0])
-        if any(self.members.get((self.inc, stream), 1) % 2 == 0 for stream in self.hosts):
+        if self.inc in self.expired_at:
             self.renew()
+        for stream, (sponsor, _) in list(self.provisional.items()):
+            if sponsor in self.expired_at:
+                self.leave(stream)
+
+    def retire(self, inc):
+        """An incarnation of this store is over; others may have listed it without our knowing."""
+        self.retired.add(inc)
+        self.expire(inc)
 
     def expire(self, inc):
         """A member is gone, or stays away too long: it is no longer asked, and must join anew."""

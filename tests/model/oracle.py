@@ -29,13 +29,14 @@ class History:
 
     def __init__(self):
         self.events = []
+        self.loose = set()  # (relation, tuple or key): forgotten by a site that then came to another group
 
-    def record(self, site, relation, operation, row, stamp, floor):
+    def record(self, site, relation, operation, row, stamp, floor, length=None):
         seen = frozenset(site.seen[relation])
         lengths = [self.events[e].length for e in seen if self.events[e].row == row]
-        length = max([floor, *lengths]) if relation == "R" else 0
-        if relation == "R":
-            length += length % 2 == (operation == "delete")
+        if length is None:
+            length = max([floor, *lengths]) if relation == "R" else 0
+            length += relation == "R" and length % 2 == (operation == "delete")
         event = Event(len(self.events), relation, operation, row, seen, stamp, length)
         self.events.append(event)
         site.seen[relation].add(event.number)
@@ -70,8 +71,30 @@ class History:
         inserted = [e for e in events if e.operation == "insert"]
         return Counter({e.row: 1 for e in inserted if (e.number, e.row) not in removed})
 
-    def latest(self, numbers, row):
-        """The operations of a tuple's writes that no other of them had seen: the winner is one of these."""
-        events = [self.events[n] for n in numbers if self.events[n].row == row]
+    def latest(self, numbers, name):
+        """Of a tuple's or key's writes those that no other of them had seen: the winner is one of these."""
+        events = [e for e in map(self.events.__getitem__, numbers) if name == self.name(e.relation, e.row)]
         overtaken = set().union(*(e.seen for e in events)) if events else set()
-        return {e.operation for e in events if e.number not in overtaken}
+        return [e for e in events if e.number not in overtaken]
+
+    def name(self, relation, row):
+        """What is written: a tuple, or the key of a keyed one."""
+        return row[0] if relation == "K" else row
+
+    def forget(self, relation, numbers, held):
+        """A site that has forgotten these writes comes to a group that never saw them.
+
+        What that group has of the same tuple or key may be shorter or older, and lives: of the writes that
+        had not seen each other, which one wins is then left open, but not that it is the same everywhere.
+        """
+        names = {self.name(relation, self.events[n].row) for n in numbers}
+        self.loose |= {(relation, name) for name in names - held}
+
+    def unsettled(self, relation, numbers, valued):
+        """Names of which one cannot say from the writes alone what they are at a site: loose ones, and keys
+        with a version ahead of the site's clock, for which the sender may have dropped the one before.
+        """
+        ahead = {
+            e.row[0] for e in map(self.events.__getitem__, numbers) if relation == "K" and not valued(e.stamp)
+        }
+        return ahead | {name for where, name in self.loose if where == relation}

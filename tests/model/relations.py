@@ -86,7 +86,10 @@ class SetKind:
 
 
 class KeyedKind:
-    """(key, stamp) → row or ⊥, written once; a key's row is the one of its greatest valued stamp."""
+    """(key, stamp) → row or ⊥, written once; a key's row is the one of its greatest valued stamp.
+
+    Of a key there is that version, and those whose time has not come: what is superseded goes at once.
+    """
 
     lowest = None
 
@@ -108,6 +111,11 @@ class KeyedKind:
                 stamps[key] = stamp
         return stamps
 
+    def superseded(self, table, valued):
+        """The versions below their key's greatest valued one."""
+        stamps = self.greatest(table, valued)
+        return [(key, stamp) for key, stamp in table if key in stamps and stamp < stamps[key]]
+
     def join(self, a, b):
         return a if a == b else TOP
 
@@ -116,18 +124,13 @@ class KeyedKind:
         return Counter(row for row in self.current(table, valued).values() if row is not BOTTOM)
 
     def garbage(self, table, stable, passed, valued):
-        """What a stable version supersedes, and that version too if it is ⊥ — once every member's clock
-        has passed its stamp: one that has not could still write below it.
-        """
-        keys, floor = [], None
-        for key, stamp in self.greatest(table, valued).items():
-            if not (stable(table[key, stamp].origin) and passed(stamp)):
-                continue
-            keys += [(k, s) for k, s in table if k == key and s < stamp]
-            if table[key, stamp].value is BOTTOM:
-                keys.append((key, stamp))
-                floor = stamp if floor is None else max(floor, stamp)
-        return keys, floor
+        """A stable ⊥, once every member's clock has passed its stamp: another could still write below."""
+        keys = [
+            (key, stamp)
+            for key, stamp in self.greatest(table, valued).items()
+            if table[key, stamp].value is BOTTOM and stable(table[key, stamp].origin) and passed(stamp)
+        ]
+        return keys, max((stamp for _, stamp in keys), default=None)
 
     def lift(self, table, key, floor, pen):
         """Under a new stamp, if it is the key's last write and below the floor."""

@@ -7,6 +7,7 @@ SHORTCUTS = {
     "add-wins reuse": "a re-insertion bumps the tuple's old id (Streams gap 2)",
     "bag sums": "a bag keeps a weight per tuple; whatever arrives is added (Rings gap 1)",
     "future now": "a stamp from the future is valued at once",
+    "future supersedes": "a version from the future drops at once the one that is valued",
     # Cursors and cuts.
     "one cursor": "one integer per peer, for all streams",
     "no gap check": "a batch is applied although it starts behind the cursor",
@@ -33,6 +34,17 @@ SHORTCUTS = {
     "send before joining": "a returning site sends before it has a snapshot",
     "orphans stay": "a member first heard of after its sponsor expired is believed",
     "claim for views": "a commit advances the own entry for the liveness that a view receives, too",
+    # Groups and folders.
+    "one group": "sites that founded apart read each other as if they had not",
+    "adopt the name": "a member of the greater group takes the smaller name and goes on from its cursors",
+    "leavers retire": "who leaves a group retires its incarnation there, and the group no longer asks it",
+    "no shift": "who comes over lifts its live rows only, and not its deletes",
+    "return anywhere": "a copied, restored or expired store founds or joins any group",
+    "older whole": "a provisional site takes a whole that is older than what it has",
+    "sponsor forgets": "a provisional site reads on from a sponsor that has collected since",
+    "provisional to all": "a provisional site's batches are taken by everyone",
+    "sponsor takes anyway": "a sponsor that has collected since takes its guest's batch",
+    "views merge": "a received view that joins anew keeps what it held",
     # Derivations.
     "id sets": "a derivation is its set of ids, without branch and positions",
     "named lengths only": "only the lengths of ids that some derivation names travel",

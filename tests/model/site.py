@@ -6,8 +6,9 @@ a random tag, stores all it changes at once, and advances the site's own entry i
 
 import copy
 
+from tests.model.groups import Groups
 from tests.model.membership import Membership
-from tests.model.relations import Pen, Row
+from tests.model.relations import KeyedKind, Pen, Row
 from tests.model.views import (
     VIEWS,
     derivations,
@@ -26,10 +27,10 @@ TOLERANCE = 60
 EMPTY = (VersionVector(), Stamp(0, 0, "-"))
 
 
-class Site(Membership):
+class Site(Groups, Membership):
     """One store. `world` gives the time, random tags, fresh incarnations and the record of writes."""
 
-    def __init__(self, world, name, hosts, *, founder=True, skew=0):
+    def __init__(self, world, name, hosts, *, skew=0):
         self.world, self.name, self.skew = world, name, skew
         self.kinds, self.shortcuts = world.kinds, world.shortcuts
         self.hosts = set(hosts)
@@ -45,7 +46,7 @@ class Site(Membership):
         self.denied = set()  # (peer name, stream) that the peer may not write here
         self.shown = {}  # ✗ derivations as last valued
         self.past = 0
-        self.joined = set(hosts) if founder else set()
+        self.start_groups()
         self.start_membership()
         self._start_clock()
 
@@ -113,12 +114,13 @@ class Site(Membership):
         self.tags[self.head] = self.world.rng.getrandbits(60)
 
     def end(self):
-        """Feed the views, advance the own entries: the last part of every commit.
+        """Drop what is superseded, feed the views, advance the own entries: the last part of every commit.
 
         What grew no row uses up no number, or two sites that sync would never come to rest. Only a relation
         held whole has all that is written here; the liveness that a view receives comes back by its cuts.
         """
         self.observe()
+        self._drop_superseded()
         for view in self.circuits:
             self._feed(VIEWS[view])
         if not any(row.version == self.head for table in self.tables.values() for row in table.values()):
@@ -130,6 +132,19 @@ class Site(Membership):
             if isinstance(what, str) or "claim for views" in self.shortcuts:
                 vector = VersionVector({**dict(vector.items()), self.inc: self.head})
             self.known[self.inc, what] = (vector, reading)
+
+    def _drop_superseded(self):
+        kind = self.kinds["K"]
+        if not isinstance(kind, KeyedKind):
+            return
+        valued = (lambda _: True) if "future supersedes" in self.shortcuts else self.valued
+        if "K" in self.hosts:
+            for key in kind.superseded(self.tables["K"], valued):
+                del self.tables["K"][key]
+        for view in self.received:
+            part = [key[2] for key in self.tables[view] if key[:2] == ("l", "K")]
+            for key in kind.superseded(part, valued):
+                del self.tables[view]["l", "K", key]
 
     def write(self, operations):
         """One transaction: every operation under one dot and one stamp; returns whether anything grew."""
@@ -169,9 +184,8 @@ class Site(Membership):
 
     def tick(self):
         """Time has passed: what a stamp's coming changes is a commit of its own, if someone is fed."""
-        if self.circuits:
-            self.begin()
-            self.end()
+        self.begin()
+        self.end()
 
     # Views.
 
@@ -224,14 +238,16 @@ class Site(Membership):
             self._forget_derivations(view)
 
     def _collect(self, relation, table, what):
-        kind = self.kinds[relation]
-        stable = lambda dot: self.stable(relation, dot)
-        passed = lambda stamp: self.passed(relation, stamp)
+        kind, group = self.kinds[relation], self.component(what)
+        stable = lambda dot: self.stable(relation, group, dot)
+        passed = lambda stamp: self.passed(relation, group, stamp)
         keys, floor = kind.garbage(table, stable, passed, self.valued)
         for key in keys:
             del table[key]
         if keys and what == relation and floor is not None:
             self.raise_floor(relation, floor)
+        if keys:
+            self.collected_at[what if isinstance(what, str) else what[0]] = self.head
         self.world.count("collected", len(keys))
         return keys
 
@@ -269,12 +285,20 @@ class Site(Membership):
             "floors",
             "seen",
             "joined",
+            "groups",
+            "former",
+            "founded",
+            "bound",
+            "absorbed",
+            "provisional",
+            "collected_at",
             "past",
             "known",
             "members",
             "sponsors",
             "heard",
             "expired_at",
+            "retired",
             "steps",
             "shown",
         )
@@ -292,17 +316,17 @@ class Site(Membership):
         if "keep incarnation" not in self.shortcuts:
             old = self.inc
             self.renew()
-            self.expire(old)
+            self.retire(old)
 
     def renew(self):
         """A new incarnation: it holds what it held and is a member of nothing yet, so it must join again."""
         old, self.inc = self.inc, self.world.incarnation(self.name)
         for what in self.wholes():
             self.known[self.inc, what] = self.known.get((old, what), EMPTY)
-        self.joined, self.cursors, self.stages = set(), {}, {}
+        self.lose_groups()
+        self.cursors, self.stages = {}, {}
         self.opened_at = self.head
         self._start_clock()
-        self.list_self()
 
     def rewound(self):
         """A reader shows a tag that is not ours: the file went back unnoticed. What was written since it
@@ -310,7 +334,7 @@ class Site(Membership):
         """
         old, opened_at = self.inc, self.opened_at
         self.renew()
-        self.expire(old)
+        self.retire(old)
         self.begin()
         for relation in self.bases:
             table = self.tables[relation]

@@ -9,13 +9,11 @@ head. A batch that nobody asked for (a file in a folder) is a cut of one page.
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.relations import Pen, Row
-from tests.model.views import VIEWS, live_ids
+from tests.model.admission import START, cursor, join, wanted
+from tests.model.joining import merge
+from tests.model.views import VIEWS
 
-from everview.algebra.clock import Stamp
 from everview.algebra.lattices import VersionVector
-
-START = (0, 0)
 
 
 @dataclass
@@ -30,6 +28,10 @@ class Request:
     after: int
     end: int | None
     vectors: dict
+    known: dict
+    groups: dict
+    """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
+    absorbed: dict
 
 
 @dataclass
@@ -51,6 +53,11 @@ class Page:
     floors: dict
     seen: dict
     cursors: dict
+    groups: dict
+    absorbed: dict
+    collected_at: dict
+    wants: list
+    provisional: dict
     end: int = 0
     staged: Any = field(default=None)
 
@@ -78,7 +85,7 @@ def request(site, sender):
             "rows": [],
             "streams": streams,
             "end": None,
-            "cursors": {s: cursor(site, sender.inc, s) for s in streams},
+            "cursors": {s: cursor(site, sender.inc, s) if s in site.joined else START for s in streams},
         }
     own = {what: site.own(what)[0] for what in site.wholes()}
     return Request(
@@ -92,13 +99,10 @@ def request(site, sender):
         stage["after"],
         stage["end"],
         own,
+        dict(site.known),
+        {s: group for s, group in site.groups.items() if s in site.joined},
+        {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
     )
-
-
-def cursor(site, inc, stream):
-    if "one cursor" in site.shortcuts:
-        return site.cursors.get((inc, None), START)
-    return site.cursors.get((inc, stream), START)
 
 
 def serve(site, asked, limit):
@@ -108,12 +112,16 @@ def serve(site, asked, limit):
             if site.tags.get(head) != tag:
                 site.rewound()
                 return None
-    if "unlisted join" not in site.shortcuts:
-        site.meet(asked.members, asked.sponsors)
+    site.meet(asked.members, asked.sponsors)
     if asked.sender != site.inc:
         return None
     expired = asked.reader in site.expired_at  # it gets no rows, but hears why
-    froms = {s: asked.cursors[s][0] for s in asked.streams if serves(site, s) and not expired}
+    if not expired and "no gossip" not in site.shortcuts:
+        site.believe(asked.known)  # who is only read for would never tell what it has
+    apart = meet_groups(site, asked, expired)
+    froms = {
+        s: asked.cursors[s][0] for s in asked.streams if serves(site, s) and s not in apart and not expired
+    }
     page = read(site, froms, asked.after, limit, asked)
     page.cut = asked.cut
     if "torn pages" in site.shortcuts:
@@ -121,7 +129,20 @@ def serve(site, asked, limit):
         page.rows = [row for row in page.rows if row[2].version <= page.end]
         page.done = page.done or page.upto >= page.end
         page.upto = min(page.upto, page.end)
-    return page if froms or expired else None
+    return page if froms or apart or expired else None
+
+
+def meet_groups(site, asked, expired):
+    """Found, leave and list, as the reader's groups ask for; return the streams that it has in others."""
+    site.settle(asked.groups, asked.absorbed)
+    wants = [] if expired else [s for s in asked.streams if s not in asked.groups]
+    for stream in wants:
+        site.found(stream)
+    if "unlisted join" not in site.shortcuts:
+        site.enlist(asked.reader, wants)
+    if {"one group", "adopt the name"} & site.shortcuts:
+        return set()
+    return {s for s in asked.groups if s in asked.streams and site.group(s) not in (None, asked.groups[s])}
 
 
 def serves(site, stream):
@@ -134,9 +155,13 @@ def serves(site, stream):
 
 
 def push(site, start):
-    """A batch (start, head] of everything, for whoever finds it."""
+    """A batch (start, head] of everything, for whoever finds it; it also says what is still to be joined.
+
+    What is provisional is written too, for the sponsor.
+    """
     streams = [s for s in [*site.bases, *site.received, *site.circuits] if serves(site, s)]
-    return read(site, dict.fromkeys(streams, start), 0, None, None) if streams else None
+    streams += [s for s in site.provisional if s not in site.circuits]
+    return read(site, dict.fromkeys(streams, start), 0, None, None)
 
 
 def read(site, froms, after, limit, asked):
@@ -174,6 +199,11 @@ def read(site, froms, after, limit, asked):
         dict(site.floors),
         copied(site.seen),
         dict(site.cursors),
+        {s: group for s in {*site.hosts, *site.circuits} if (group := site.group(s)) is not None},
+        {s: set(names) for s, names in site.absorbed.items() if s in site.groups},
+        {s: site.forgotten_at(s) for s in froms},
+        [s for s in [*site.bases, *site.received] if s not in site.joined],
+        {s: (sponsor, *cursor(site, sponsor, s)) for s, (sponsor, _) in site.provisional.items()},
     )
 
 
@@ -213,6 +243,9 @@ def apply(site, page, rows, *, partial=False):
     if "no tags" not in site.shortcuts and knows_another_us(site, page):
         site.rewound()
         return None
+    site.enlist(page.sender, page.wants)
+    if site.settle({s: g for s, g in page.groups.items() if s not in page.provisional}, page.absorbed):
+        return None
     streams = wanted(site, page)
     if not streams:
         return None
@@ -239,9 +272,9 @@ def apply(site, page, rows, *, partial=False):
             site.known[site.inc, what] = (vector | theirs[0], reading)
         if stream in site.kinds:
             site.seen[stream] |= page.seen[stream]
+        site.absorb(stream, page)
         if stream not in site.joined:
-            site.joined.add(stream)
-            site.sponsors[site.inc, stream] = page.sender
+            join(site, stream, page)
         head = (page.end or page.upto, page.tags[page.end or page.upto])
         site.cursors[page.sender, stream] = max(site.cursors.get((page.sender, stream), START), head)
         site.cursors[page.sender, None] = max(site.cursors.get((page.sender, None), START), head)
@@ -256,139 +289,3 @@ def knows_another_us(site, page):
     if site.tags.get(head) != tag:
         return True
     return any(v[site.inc] > site.head for (inc, _), (v, _) in page.known.items() if inc == page.sender)
-
-
-def wanted(site, page):
-    """The streams of a cut that may be applied now; none if any of them may not.
-
-    `from` must not lie ahead of the cursor, the tag at the cursor must be the one remembered, and the cut
-    must reach the cursor: one that ends there has no rows for us, but vectors may have grown since. A stream
-    that is not joined yet needs the whole, from 0, of a site that lists the reader.
-    """
-    streams, news = [], False
-    for stream, start in page.froms.items():
-        if stream not in site.bases and stream not in site.received:
-            continue
-        if (page.sender_name, stream) in site.denied and "drop and advance" not in site.shortcuts:
-            continue
-        head, tag = cursor(site, page.sender, stream)
-        strange = "no tags" not in site.shortcuts and page.tags.get(head) != tag
-        if (start > head or strange) and "no gap check" not in site.shortcuts:
-            return []
-        if stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts:
-            listed = page.members.get((site.inc, stream), 0) % 2 or "unlisted join" in site.shortcuts
-            if start > 0 or not listed:
-                return []
-        news |= page.upto >= head
-        streams.append(stream)
-    return streams if news else []
-
-
-def merge(site, stream, arrived, page):
-    """Join what arrived. A row that is not held though its origin is covered was collected here.
-
-    On joining (and returning), the sender's snapshot decides, both ways: what it holds is taken, also what
-    was collected here, for of a bag the two may have dropped different pairs; what it covers and does not
-    hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
-    """
-    table, grown = site.tables[stream], 0
-    returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
-    if returning:
-        unseen = forget_collected(site, stream, arrived, page)
-    if "drop the dead" in site.shortcuts and stream in site.received:
-        arrived = {k: r for k, r in arrived.items() if k[0] == "l"} | alive_on_arrival(site, stream, arrived)
-    for key, row in arrived.items():
-        held = table.get(key)
-        if held is None:
-            collected = not returning and row.origin and is_covered(site, stream, key, row.origin)
-            if collected and "accept covered" not in site.shortcuts:
-                continue
-            table[key] = Row(row.value, site.head, row.origin)
-            grown += 1
-            continue
-        value = joined(site, stream, key, held.value, row.value)
-        if value != held.value:
-            table[key] = Row(value, site.head, row.origin)
-            grown += 1
-        elif "echo" in site.shortcuts:
-            table[key] = held._replace(version=site.head)
-            grown += 1
-    if returning and stream in site.kinds and "no lift" not in site.shortcuts:
-        lift(site, stream, unseen - arrived.keys(), page)
-    if "delta only" in site.shortcuts and stream in site.received:
-        live = live_ids(site.kinds, table, site.valued)
-        site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
-    return grown
-
-
-def is_covered(site, stream, key, origin):
-    what = stream if stream in site.kinds else (stream, key[1])
-    return site.own(what)[0].covers(*origin)
-
-
-def joined(site, stream, key, mine, theirs):
-    if stream in site.kinds:
-        return site.kinds[stream].join(mine, theirs)
-    return mine if key[0] == "d" else site.kinds[key[1]].join(mine, theirs)
-
-
-def alive_on_arrival(site, stream, arrived):
-    """✗ The derivations that are live by what is known here and what came with them."""
-    known = dict(site.tables[stream])
-    for key, row in arrived.items():
-        if key[0] == "l" and (
-            key not in known or joined(site, stream, key, known[key].value, row.value) == row.value
-        ):
-            known[key] = row
-    live = live_ids(site.kinds, known, site.valued)
-    return {k: r for k, r in arrived.items() if k[0] == "d" and all(i in live for i in k[3])}
-
-
-def forget_collected(site, stream, arrived, page):
-    """Drop what the snapshot covers and does not hold; return the keys that it does not cover."""
-    table, unseen = site.tables[stream], set()
-    for key, row in list(table.items()):
-        if key in arrived or row.origin is None:
-            continue
-        relation = stream if stream in site.kinds else key[1]
-        theirs = page.known.get((page.sender, (stream, relation))) or page.known[page.sender, relation]
-        if not theirs[0].covers(*row.origin):
-            unseen.add(key)
-        elif "merge on return" not in site.shortcuts:
-            del table[key]
-    return unseen
-
-
-def lift(site, relation, unseen, page):
-    """The returning site's unseen rows, above the floor of the snapshot: a write of its own."""
-    floor, table = page.floors[relation], site.tables[relation]
-    for key in sorted(unseen, key=repr) if relation == "K" else ():
-        if isinstance(key[1], Stamp) and superseded(site, key):
-            del table[key]  # or it would live where what supersedes it has been collected
-            unseen.discard(key)
-    if floor is None or "floor stays" in site.shortcuts:
-        return
-    site.raise_floor(relation, floor)
-    site.observe()
-    stamps = []
-
-    def stamp():
-        if not stamps:
-            stamps.append(site.clock.stamp())
-        return stamps[0]
-
-    pen = Pen((site.inc, site.head), stamp, floor, site.valued, site.shortcuts)
-    for key in sorted(unseen, key=repr):
-        growth = site.kinds[relation].lift(table, key, floor, pen)
-        if relation == "K" and growth:
-            del table[key]
-        for lifted, value in growth.items():
-            table[lifted] = Row(value, site.head, (site.inc, site.head))
-            row = value if relation == "K" else key
-            site.world.history.record(
-                site, relation, "insert", row, stamps[0] if stamps else None, floor if relation == "R" else 0
-            )
-
-
-def superseded(site, key):
-    return any(k == key[0] and s > key[1] and site.valued(s) for k, s in site.tables["K"])

@@ -1,8 +1,8 @@
-"""The table of shortcuts: `python -m tests.model.table 1000` prints first failing seeds and failures."""
+"""The table of shortcuts: `python -m tests.model.table 1000 500` prints first failing seeds and failures."""
 
 import sys
 
-from tests.model.driver import run
+from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
 from tests.model.histories import HISTORIES
 from tests.model.relations import TwoValuesError
@@ -60,18 +60,20 @@ def first_failure(shortcut, seeds):
     return next((seed for seed in seeds if fails(seed, shortcut)), None)
 
 
-def main(runs):
-    """Every shortcut over the same seeds, then the right rules."""
-    out = sys.stdout
+def main(runs, storms):
+    """Every shortcut over the same seeds, ordinary and in a storm, then the right rules."""
+    out, counts = sys.stdout, ((range(runs), runs), (range(STORM, STORM + storms), storms))
     for shortcut, meaning in SHORTCUTS.items():
-        failing = [seed for seed in range(runs) if fails(seed, shortcut)]
-        first = failing[0] if failing else "history" if shortcut in HISTORIES else "none"
-        out.write(f"{shortcut:22} {first!s:>8} {1000 * len(failing) // runs:>6}   {meaning}\n")
+        failing = [[seed for seed in seeds if fails(seed, shortcut)] for seeds, _ in counts]
+        first = next((seeds[0] for seeds in failing if seeds), "history" if shortcut in HISTORIES else "none")
+        shares = [1000 * len(seeds) // total for seeds, (_, total) in zip(failing, counts, strict=True)]
+        out.write(f"| {shortcut} | {meaning} | {first} | {shares[0]} | {shares[1]} |\n")
         out.flush()
-    for seed in range(runs):
-        run(seed)
-    out.write(f"{'the right rules':22} {'-':>8} {0:>6}   in {runs} runs\n")
+    for seeds, _ in counts:
+        for seed in seeds:
+            run(seed)
+    out.write(f"the right rules fail in none of {runs} and {storms} runs\n")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main(*[int(argument) for argument in sys.argv[1:]] or (1000, 500))

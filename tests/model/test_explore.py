@@ -1,9 +1,7 @@
-"""Every reachable state of three sites over one tuple or key, as far as a short test goes."""
+"""Every reachable state of three sites over one tuple or key, by the writes seen; `quotient` goes further."""
 
 import pytest
 from tests.model.explore import Explorer
-
-LIMIT = 8_000
 
 
 @pytest.mark.parametrize(("relation", "states"), [("R", 82), ("K", 839), ("B", 156), ("W", 156)])
@@ -15,13 +13,6 @@ def test_every_state_of_two_writes_each_to_a_set():
     explorer = Explorer("R", operations=2)
     assert explorer.run() == 30_063
     print(f"R: 30,063 states, {explorer.checks:,} checks")  # noqa: T201
-
-
-@pytest.mark.parametrize("relation", ["R", "K", "B", "W"])
-def test_the_first_states_of_four_writes_each(relation):
-    explorer = Explorer(relation, operations=4, limit=LIMIT)
-    assert explorer.run() >= LIMIT
-    print(f"{relation}: {LIMIT:,} states, {explorer.checks:,} checks")  # noqa: T201
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from everview.cli import programs, reading, serving, syncing, writing
+from everview.cli import programs, reading, serving, simulation, syncing, writing
 from everview.errors import EverviewError
 
 __all__ = ["app"]
@@ -88,6 +88,7 @@ for _command in (
     reading.why,
     reading.explain,
     reading.status,
+    simulation.simulate,
     syncing.sync,
     serving.serve,
     serving.token,

@@ -57,10 +57,12 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Applied:
-    """What became of a cut, and how many rows grew."""
+    """What became of a cut, how many rows grew, of which streams, and in which commit."""
 
     outcome: Outcome
     grown: int = 0
+    streams: tuple[str, ...] = ()
+    version: int = 0
 
 
 @dataclass(slots=True)
@@ -122,7 +124,8 @@ class Cut:
             if stream in strange:
                 return Outcome.REFUSED
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
-            known = cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
+            whole = start == 0 and stream not in state.joined  # it does not matter what was read before
+            known = whole or cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
             if start > cursor.head or not known:
                 return Outcome.GAP
             if stream in self.gossip.provisional and not self._may_sponsor(stream):

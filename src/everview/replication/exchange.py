@@ -63,7 +63,8 @@ class Exchange:
             if give is not None and not give.page.froms and not self._taken:
                 give = None  # a stranger has nothing to say before it has joined
         if give is not None and give.page.reached != self._reached:
-            self._reached, self._stalls = give.page.reached, 0  # what is given moves as well
+            self._reached = give.page.reached  # what is given moves as well
+            self._stalls = self._refused = 0
         self._progress()
         if give is None and self._taken and (self._given or message.request is None):
             self._replica.tidy()
@@ -78,7 +79,8 @@ class Exchange:
                 retry=True,
             )
         last = give is not None and give.page.done
-        if last and self._replica.receives_views and self.report.sent_rows + _rows(give and give.page):
+        given = _rows(None if give is None else give.page) + self.report.sent_rows
+        if last and given and self._replica.receives_views:
             self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
             reply = self._replica.tell(give)

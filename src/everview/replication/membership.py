@@ -61,6 +61,17 @@ class Membership:
             told.reading = max(told.reading, reading)
             if whole == relation:
                 told.vector[self.incarnation] = head
+        for stream in self.state.members.get(self.incarnation, {}):
+            if stream not in self.wanted:
+                self._stand_in(stream)
+
+    def _stand_in(self, stream: str) -> None:
+        """Of a view that was received, and is computed now, it has what its relations have."""
+        for relation in self.inputs(stream):
+            if self.is_base(relation):
+                told, whole = self.own(f"{stream}>{relation}"), self.own(relation)
+                join(told.vector, whole.vector)
+                told.reading = max(told.reading, whole.reading)
 
     # Members.
 

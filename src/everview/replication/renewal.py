@@ -40,6 +40,7 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool)
     knowledge.incarnation = knowledge.membership.incarnation = new
     if retire:
         knowledge.membership.expire(old)
+        state.expired.setdefault(old, state.steps)  # should someone have listed it meanwhile
     knowledge.save(connection)
     return old
 

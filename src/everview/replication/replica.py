@@ -75,6 +75,8 @@ class Replica:
         self._asked: set[str] = set()
         self._derived: set[str] = set()
         self._next: int | None = None
+        # Sender → stream → commits (first, latest] that brought only what it gave, and need not go back.
+        self._from: dict[str, dict[str, tuple[int, int]]] = {}
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
             self._knowledge.refresh(connection)
@@ -165,7 +167,9 @@ class Replica:
             more = message.page is None or (applied is None and not message.page.done)
             again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
             with self._telling() as connection:
-                page = self._serve(connection, message, rights) if message.request is not None else None
+                page = None
+                if message.request is not None:
+                    page = self._serve(connection, message, rights)
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
@@ -445,6 +449,7 @@ class Replica:
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             left, _ = knowledge.groups.settle(message.gossip.groups)
+            knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         if request is not None:
             wants = [stream for stream in request.streams if stream not in request.joined]
@@ -515,7 +520,13 @@ class Replica:
             for stream, _ in streams
             if stream.is_base and stream.name in vectors and stream.name not in strangers
         }
-        return self._page(connection, streams, request.after, skipped, heads, request.cut)
+        passed = {
+            name: latest
+            for name, (first, latest) in self._from.get(reader, {}).items()
+            if name in request.joined and name in request.streams
+            if first <= request.streams[name].head <= latest
+        }
+        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed)
 
     def _index_derived(self, streams: list[str]) -> None:
         """A view's stream needs its indexes from when it is first read here."""
@@ -535,6 +546,7 @@ class Replica:
         skipped: dict[str, dict[int, int]],
         heads: list[int] | None,
         cut: int,
+        passed: dict[str, int] | None = None,
     ) -> Served:
         """Read a page, and remember the tag of the commit at which it ends."""
         register = Register(self._knowledge.incarnation)
@@ -549,6 +561,7 @@ class Replica:
                 names,
                 serving.Budget(self._page_rows),
                 cut,
+                passed or {},
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
@@ -592,7 +605,9 @@ class Replica:
                 knowledge.groups.enlist(cut.sender, wants)
             found = cut.look()
             if isinstance(found, dict):
-                applied = Applied(Outcome.APPLIED, cut.apply(found))
+                # A stream that is joined by this cut may also grow by what the site held before.
+                plain = tuple(name for name in found if name in knowledge.state.joined)
+                applied = Applied(Outcome.APPLIED, cut.apply(found), plain, commit.version)
             else:
                 applied = Applied(found)
                 if found is Outcome.REWOUND:
@@ -600,7 +615,16 @@ class Replica:
                     self.opened_at = commit.version
             staging.clear()
             self._look_ahead(connection)
+            self._note_source(cut.sender, applied)
             return applied
+
+    def _note_source(self, sender: str, applied: Applied) -> None:
+        """Remember which of the last commits brought nothing but what one sender gave."""
+        if applied.grown:
+            before, known = applied.version - 1, self._from.setdefault(sender, {})
+            for name in applied.streams:
+                first, latest = known.get(name, (before, before))
+                known[name] = (first if latest == before else before, applied.version)
 
     def _rewound(self) -> None:
         """A reader shows a tag that is not ours: the store went back in time unnoticed."""

@@ -74,14 +74,16 @@ def read_page(
     names: Mapping[int, str],
     budget: Budget,
     cut: int,
+    passed: Mapping[str, int],
 ) -> tuple[Page, int]:
     """Return a page of streams from these commits, without tags, and the tag of its head.
 
     `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
-    reader has, whoever it got it from, and need not be sent back to it.
+    reader has, whoever it got it from, and need not be sent back to it. `passed` gives commits up to which
+    the reader is known to have a stream, although its cursor is before that.
     """
     head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
-    places = _places(after, streams)
+    places = _places(after, streams, passed)
     sections: list[Section] = []
     done = True
     for stream, since in streams:
@@ -108,9 +110,11 @@ def read_page(
     return Page(cut, after, reached, done, head, froms, {}, sections), tag
 
 
-def _places(after: bytes, streams: Sequence[tuple[Stream, int]]) -> Places:
+def _places(after: bytes, streams: Sequence[tuple[Stream, int]], passed: Mapping[str, int]) -> Places:
     """Read what an earlier page reached; it came back over the wire, so it may be anything."""
-    start: Places = {stream.name: [(0, ())] * len(stream.parts) for stream, _ in streams}
+    start: Places = {
+        stream.name: [(passed.get(stream.name, 0), ())] * len(stream.parts) for stream, _ in streams
+    }
     if not after:
         return start
     try:

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 from tests.replication.fake import FakeReplica
@@ -276,3 +277,26 @@ def test_framed_files_are_whole_or_recognised(tmp_path):
             list(read_frames(path))
         except TornFileError:
             pass
+
+
+def test_who_must_be_listed_gets_one_whole_cut_whatever_it_complains_of():
+    def cut(name, readers=("r",)):
+        serial, since, head = map(int, name.removesuffix(".cut").split("-"))
+        return outbox.CutFile(Path(name), serial, since, head, 10, frozenset(readers))
+
+    def planned(cuts, complaint):
+        return outbox.plan(cuts, 7, "", {"r": 5}, {"r": [complaint]})
+
+    before = [cut("1-0-5.cut"), cut("2-5-7.cut")]
+    found = planned(before, "2-5-7.cut")
+    assert (found.since, found.replaces) == (0, tuple(before))
+    after = [cut("3-0-7.cut")]
+    assert planned(after, "2-5-7.cut") is None  # the new one is the answer
+    assert planned(after, "3-0-7.cut") is None  # it lists the reader; another would say the same
+    assert planned([cut("3-0-7.cut", readers=())], "3-0-7.cut").since == 0
+
+
+def test_another_standing_is_told_at_once():
+    cuts = [outbox.CutFile(Path("1-0-5.cut"), 1, 0, 5, 10, frozenset(), "waits")]
+    assert outbox.plan(cuts, 5, "waits", {}, {}) is None
+    assert outbox.plan(cuts, 5, "joined", {}, {}).since == 0

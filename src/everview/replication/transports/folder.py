@@ -45,6 +45,8 @@ class _Visit:
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     torn: dict[str, list[str]] = field(default_factory=dict)
     unlisted: dict[str, list[str]] = field(default_factory=dict)
+    unlisted_before: frozenset[str] = frozenset()
+    """Those of whom the last visit asked for a whole cut that lists this site."""
 
     def add(self, more: SyncReport) -> None:
         self.report += more
@@ -75,6 +77,7 @@ class FolderTransport:
                 if last is not None:
                     visit.seen.update(last[0].seen)
                     visit.refused.update(last[0].refused)
+                    visit.unlisted_before = frozenset(last[0].unlisted)
             notes, cursors = self._read_requests(visit, others)
             for box in others:
                 self._take_cuts(visit, box)
@@ -139,7 +142,8 @@ class FolderTransport:
         for cut in cuts:
             cursor = visit.replica.cursor_on(box.incarnation)
             known = cut.serial <= visit.seen.get(box.incarnation, 0)
-            if cut.head < cursor or (cut.head == cursor and known):
+            begins_anew = cut.since == 0 and box.incarnation in visit.unlisted_before and not known
+            if not begins_anew and (cut.head < cursor or (cut.head == cursor and known)):
                 continue
             last, then = visit.refused.get(box.incarnation, (0, ""))
             if cut.serial <= last and then == visit.replica.standing:

@@ -59,7 +59,7 @@ class Note:
 
     `seen` has the last serial it took from each, and `refused` the last it refused, with its own standing
     then: as long as that is the same, so would be the answer. The others are names of files that it could
-    not use: torn ones, and whole ones that did not list it.
+    not use: torn ones, and those for which it must first be listed, by a whole cut.
     """
 
     seen: Mapping[str, int] = field(default_factory=dict)
@@ -196,8 +196,8 @@ def plan(
 ) -> Plan | None:
     """Decide what to write, given how far everybody has read: a whole cut, an increment, or nothing.
 
-    `unlisted` has, for each reader, the whole cuts that it may not begin with because they do not list it.
-    What was written under another standing may be refused for that; the whole is then written anew.
+    `unlisted` has, for each reader, the cuts that it may not take before a whole one lists it. What was
+    written under another standing may be refused for that; the whole is then written anew.
     """
     if not head and not cuts:
         return None  # who has nothing founds nothing: whoever comes with rows does
@@ -206,7 +206,7 @@ def plan(
     if (
         whole is None
         or whole.standing != standing
-        or any(whole.path.name in names and reader not in whole.readers for reader, names in unlisted.items())
+        or any(_must_be_listed(whole, reader, names) for reader, names in unlisted.items())
     ):
         return Plan(0, everybody, standing, tuple(cuts))
     start = min(_reached(cuts, cursor or 0) for cursor in [0, *readers.values()])
@@ -216,6 +216,14 @@ def plan(
     if start == 0 or increments > max(whole.size, LIGHT):
         return Plan(0, everybody, standing, tuple(cuts))
     return Plan(min(start, head), everybody, standing)
+
+
+def _must_be_listed(whole: CutFile, reader: str, names: list[str]) -> bool:
+    """Whether a reader needs another whole cut: this one does not list it, or is older than its complaint."""
+    complained = [int(match[1]) for name in names if (match := CUT.fullmatch(name))]
+    if whole.path.name in names:
+        return reader not in whole.readers
+    return any(serial > whole.serial for serial in complained)
 
 
 def _reached(cuts: list[CutFile], cursor: int) -> int:

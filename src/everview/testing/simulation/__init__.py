@@ -2,7 +2,18 @@
 
 from everview.testing.simulation.checks import Wrong
 from everview.testing.simulation.generate import generate_case
+from everview.testing.simulation.minimise import minimise
 from everview.testing.simulation.simulation import Failure, Result, Simulation
 from everview.testing.simulation.steps import Case, dump_case, load_case
 
-__all__ = ["Case", "Failure", "Result", "Simulation", "Wrong", "dump_case", "generate_case", "load_case"]
+__all__ = [
+    "Case",
+    "Failure",
+    "Result",
+    "Simulation",
+    "Wrong",
+    "dump_case",
+    "generate_case",
+    "load_case",
+    "minimise",
+]

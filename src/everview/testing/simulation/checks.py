@@ -76,7 +76,7 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
         seen = device.seen.get(name, frozenset())
         new: list[dict[str, Any]] = []
         if relation.semantics is Semantics.SET:
-            known = history.longest(name, seen)
+            known = history.longest(seen)
             for row, length in sorted(lengths(connection, engine, name).items(), key=repr):
                 if length < known.get(row, 0):
                     raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
@@ -128,7 +128,7 @@ def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[R
     """Whoever wins, it is one of the latest writes: what all of them deleted does not return."""
     if history.program.relations[name].semantics is not Semantics.SET:
         return
-    for row, actions in history.latest(name, numbers).items():
+    for row, actions in history.latest(numbers).items():
         if ("insert" if rows[row] else "delete") not in actions:
             raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from everview.language.relations import Semantics
@@ -68,7 +69,7 @@ class _Generator:
     def topology(self) -> list[tuple[str, str]]:
         """Star, ring, line, mesh, or a random tree with some more links."""
         names, rng = self.names, self.rng
-        line = list(zip(names, names[1:], strict=False))
+        line = list(pairwise(names))
         match rng.choice(["star", "ring", "line", "mesh", "random"]):
             case "star":
                 return [(names[0], name) for name in names[1:]]
@@ -182,7 +183,7 @@ class _Generator:
         return [do.Find(self.site(), rng.randrange(1_000), fate, crash)]  # type: ignore[arg-type]
 
     def restore(self) -> list[do.AnyStep]:
-        return [do.Restore(self.site(), self.rng.choice(["in place", "moved"]))]  # type: ignore[arg-type]
+        return [do.Restore(self.site(), self.rng.choice(["in place", "moved"]))]
 
     def rewind(self) -> list[do.AnyStep]:
         """A store that goes back unnoticed; often it writes before it meets anyone."""

@@ -6,6 +6,8 @@ Then everyone forgets what it may, and they must agree again.
 from __future__ import annotations
 
 from everview.testing.simulation.checks import Wrong, check_all
+from everview.testing.simulation.exchanges import deliver, sync
+from everview.testing.simulation.happenings import happen
 from everview.testing.simulation.steps import Collect, Wait
 from everview.testing.simulation.world import World
 
@@ -19,14 +21,14 @@ def heal(world: World) -> None:
     world.network.down.clear()
     for device in world.devices.values():
         device.rights.clear()
-    world.run(Wait(3 * 86_400))
+    happen(Wait(3 * 86_400), world)
     _find_out(world)
     settle(world)
-    world.run(Wait(3 * 86_400))  # what was told again has a new stamp
+    happen(Wait(3 * 86_400), world)  # what was told again has a new stamp
     check_all(world.devices.values(), world.history)
     for _ in range(2):
         for name in sorted(world.devices):
-            world.run(Collect(name))
+            happen(Collect(name), world)
     settle(world)
     check_all(world.devices.values(), world.history)
 
@@ -37,16 +39,16 @@ def _arrive(world: World) -> None:
     for packet in packets[::-2]:
         to = world.devices.get(packet.to)
         if to is not None and not to.rewound_from and packet.sender in world.devices:
-            world.deliver(packet)
+            deliver(world, packet)
     world.network.folder.clear()
 
 
 def _find_out(world: World) -> None:
-    """A store that went back unnoticed meets someone who knows better; if nobody does any more, it is lost."""
+    """A store that went back unnoticed meets someone who knows better; if nobody does now, it is lost."""
     for device in list(world.devices.values()):
         for other in world.devices.values():
             if device.rewound_from and other is not device and other.knows(device):
-                world.sync(device, other)
+                sync(world, device, other)
         if device.rewound_from:
             world.counts["never found out"] += 1
             world.remove(device)
@@ -57,7 +59,7 @@ def settle(world: World) -> None:
     for _ in range(ROUNDS):
         before = _state(world)
         for one, other in world.network.pairs():
-            world.sync(world.devices[one], world.devices[other])
+            sync(world, world.devices[one], world.devices[other])
         if _state(world) == before:
             return
     raise Wrong(f"the sites do not come to rest in {ROUNDS} rounds")

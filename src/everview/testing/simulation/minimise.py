@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -28,7 +29,7 @@ def kind(found: Failure) -> str:
 
 
 def minimise(case: Case, *, seconds: float = PATIENCE_SECONDS) -> Case:
-    """Return a small case that fails in the same way; the search ends when no step can be left out, or in time."""
+    """Return a small case that fails in the same way: no step can be left out, or the time is up."""
     end = time.monotonic() + seconds
     first = failure(case)
     if first is None:
@@ -81,7 +82,7 @@ def _without(case: Case, name: str) -> Case:
     """A case without a site: its neighbours are linked instead."""
     near = [a if b == name else b for a, b in case.links if name in (a, b)]
     links = [pair for pair in case.links if name not in pair]
-    links += [(a, b) for a, b in zip(near, near[1:], strict=False) if (a, b) not in links]
+    links += [(a, b) for a, b in pairwise(near) if (a, b) not in links]
     steps = [s for s in case.steps if name not in (getattr(s, "site", ""), getattr(s, "peer", ""))]
     places = [place for place in case.places if place.name != name]
     return msgspec.structs.replace(case, places=places, links=links, steps=steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from everview.replication.exchange import Exchange
 from everview.testing.simulation.device import Seen
@@ -67,7 +68,7 @@ class Network:
         near = sorted(self.links.pop(name, ()))
         for other in near:
             self.links[other].discard(name)
-        for one, other in zip(near, near[1:], strict=False):
+        for one, other in pairwise(near):
             self.link(one, other)
 
     def pairs(self) -> list[tuple[str, str]]:

@@ -53,7 +53,6 @@ class History:
 
     def record(self, event: Event) -> None:
         """Take note of the next write."""
-        assert event.number == len(self.events)
         self.events.append(event)
 
     def key(self, relation: str, row: Row) -> Row:
@@ -85,7 +84,7 @@ class History:
             return set()
         return {self.key(relation, self.events[number].row) for number in numbers if number not in come}
 
-    def latest(self, relation: str, numbers: Numbers) -> dict[Row, set[str]]:
+    def latest(self, numbers: Numbers) -> dict[Row, set[str]]:
         """Tuple → the actions of those writes to it that no other of them had seen: one of these wins."""
         by_row: defaultdict[Row, list[Event]] = defaultdict(list)
         for number in numbers:
@@ -95,7 +94,7 @@ class History:
             for row, events in by_row.items()
         }
 
-    def longest(self, relation: str, numbers: Iterable[int]) -> dict[Row, int]:
+    def longest(self, numbers: Iterable[int]) -> dict[Row, int]:
         """Of a set: tuple → the greatest causal length among these writes."""
         found: dict[Row, int] = {}
         for number in numbers:

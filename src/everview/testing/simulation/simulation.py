@@ -10,6 +10,7 @@ from pathlib import Path
 
 from everview.testing.simulation.checks import Wrong
 from everview.testing.simulation.generate import generate_case
+from everview.testing.simulation.happenings import happen
 from everview.testing.simulation.healing import heal
 from everview.testing.simulation.steps import Case, dump_case
 from everview.testing.simulation.world import World
@@ -60,7 +61,7 @@ class Simulation:
         try:
             for at, step in enumerate(case.steps):
                 world.note(f"{at} {type(step).__name__}")
-                world.run(step)
+                happen(step, world)
             at = len(case.steps)
             world.note("healing")
             heal(world)

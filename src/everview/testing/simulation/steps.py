@@ -1,7 +1,7 @@
 """Steps: everything that can happen in a simulated world, as data that is written to a file and read back.
 
-A step never depends on how an earlier one ended: what cannot be done when its turn comes is not done. So steps
-can be dropped one by one, and what is left is still a history.
+A step never depends on how an earlier one ended: what cannot be done when its turn comes is not done. So
+steps can be dropped one by one, and what is left is still a history.
 """
 
 from __future__ import annotations

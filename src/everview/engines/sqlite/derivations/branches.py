@@ -54,13 +54,17 @@ class ReceivedBranch:
     # Tables.
 
     def ddl(self) -> list[str]:
-        """Return what creates its table; the key serves the first position, indexes the others."""
+        """Return what creates its table; the key serves the first position, indexes the others.
+
+        A single position's number is the row's own, which is the fastest key there is.
+        """
         cells = [f"{c} {column_type(f.type)}" for c, f in zip(self.cells, self.schema, strict=True)]
         numbers = [f"{number} INTEGER NOT NULL" for number in self.numbers]
         fields = [*cells, *numbers, "dead INTEGER NOT NULL", "version INTEGER NOT NULL"]
         key = f"PRIMARY KEY ({', '.join(self.numbers)})"
+        tree = " WITHOUT ROWID" if len(self.numbers) > 1 else ""
         return [
-            f"CREATE TABLE {self.table} ({', '.join([*fields, key])}) WITHOUT ROWID",
+            f"CREATE TABLE {self.table} ({', '.join([*fields, key])}){tree}",
             *(
                 f"CREATE INDEX {self.table}_{number} ON {self.table} ({number})"
                 for number in self.numbers[1:]

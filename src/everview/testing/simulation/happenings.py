@@ -1,0 +1,239 @@
+"""What each step does to a world."""
+
+from __future__ import annotations
+
+import functools
+
+from everview.replication.rights import Rights
+from everview.testing.simulation import steps as do
+from everview.testing.simulation.crashes import Crashed
+from everview.testing.simulation.device import Device
+from everview.testing.simulation.exchanges import absorb, deliver, dial, sync
+from everview.testing.simulation.network import Batch
+from everview.testing.simulation.world import World
+from everview.testing.simulation.writes import load, write
+
+MOST_DEVICES = 8
+
+
+@functools.singledispatch
+def happen(step: do.Step, world: World) -> None:
+    """Let a step happen, if it can."""
+    raise TypeError(f"nothing is known of {step!r} in {world!r}")
+
+
+@happen.register
+def _write(step: do.Write, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None:
+        crash = 0 if device.rewound_from else step.crash
+        write(world, device, [(a, r, tuple(row)) for a, r, row in step.operations], crash)
+
+
+@happen.register
+def _load(step: do.Load, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None:
+        rows = [(n, n % 100) for n in range(step.start, step.start + step.count)]
+        load(world, device, step.action, step.relation, rows)
+
+
+@happen.register
+def _sync(step: do.Sync, world: World) -> None:
+    site, peer = world.devices.get(step.site), world.devices.get(step.peer)
+    if site is not None and peer is not None:
+        sync(world, site, peer, step.victim, step.crash)
+
+
+@happen.register
+def _dial(step: do.Dial, world: World) -> None:
+    site, peer = world.devices.get(step.site), world.devices.get(step.peer)
+    if site is None or peer is None or site is peer or site.rewound_from or peer.rewound_from:
+        return
+    packet = dial(world, site, peer)
+    if packet is not None:
+        world.network.packets.append(packet)
+
+
+@happen.register
+def _deliver(step: do.Deliver, world: World) -> None:
+    packets = world.network.packets
+    if not packets:
+        return
+    at = step.pick % len(packets)
+    packet = packets[at] if step.fate == "doubled" else packets.pop(at)
+    if step.fate != "arrives":
+        world.counts[f"messages {step.fate}"] += 1
+    if at and step.fate != "lost":
+        world.counts["messages out of order"] += 1
+    to = world.devices.get(packet.to)
+    if step.fate == "lost" or to is None or to.rewound_from:
+        return
+    if not world.network.is_open(packet.sender, packet.to):
+        world.counts["messages cut off"] += 1
+        return
+    following = deliver(world, packet, step.crash)
+    if following is not None:
+        packets.append(following)
+
+
+@happen.register
+def _publish(step: do.Publish, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is None or device.rewound_from:
+        return
+    since = 0
+    if step.kind == "any":
+        since = step.since % (device.head + 1)
+    elif step.kind == "cursor":
+        readers = [d for d in world.devices.values() if d is not device and not d.rewound_from]
+        if readers:
+            reader = readers[step.since % len(readers)]
+            since = device.replica.cursor_of(reader.replica.request()) or 0
+    with world.acting(device):
+        pages = list(device.replica.batch(since))
+        world.network.folder.append(Batch(device.name, pages, dict(device.seen)))
+        world.counts["batches"] += 1
+
+
+@happen.register
+def _find(step: do.Find, world: World) -> None:
+    device, folder = world.devices.get(step.site), world.network.folder
+    if device is None or device.rewound_from or not folder:
+        return
+    at = step.pick % len(folder)
+    batch = folder[at] if step.fate == "doubled" else folder.pop(at)
+    if step.fate == "lost":
+        world.counts["batches lost"] += 1
+        return
+    if batch.sender == device.name:
+        return
+    with world.acting(device, step.crash, after=lambda: absorb(device, batch.pages[-1], batch.seen)):
+        applied = device.replica.take(batch.pages)
+        world.counts[f"batches {applied.outcome.value}"] += 1
+
+
+@happen.register
+def _collect(step: do.Collect, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None:
+        with world.acting(device):
+            world.counts["rows collected"] += device.replica.collect()
+            device.checked = ()
+
+
+@happen.register
+def _wait(step: do.Wait, world: World) -> None:
+    world.clocks.pass_time(step.seconds)
+    for device in world.devices.values():
+        with world.acting(device):
+            device.replica.tick()
+
+
+@happen.register
+def _crash(step: do.Crash, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None and not device.rewound_from:
+        with world.acting(device):
+            raise Crashed
+
+
+@happen.register
+def _backup(step: do.Backup, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None and device.rewound_from is None:
+        device.keep()
+
+
+@happen.register
+def _restore(step: do.Restore, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is None or device.kept is None or device.rewound_from:
+        return
+    if step.how == "unnoticed" and not _would_notice(world, device):
+        return
+    world.network.forget(device.name)
+    with world.acting(device, returns=True):
+        device.put_back(step.how)
+    world.counts[f"restored, {step.how}"] += 1
+
+
+@happen.register
+def _copy(step: do.Copy, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is None or device.rewound_from or step.name in world.devices:
+        return
+    if len(world.devices) >= MOST_DEVICES:
+        return
+    twin = world.add(step.name, world.clocks.skews[device.name], device.image())
+    twin.seen, twin.come = dict(device.seen), device.come
+    for near in [device.name, *world.network.links[device.name]]:
+        world.network.link(twin.name, near)
+    world.counts["copies"] += 1
+    with world.acting(twin, returns=True):
+        pass
+
+
+@happen.register
+def _arrive(step: do.Arrive, world: World) -> None:
+    if step.name not in world.devices and len(world.devices) < MOST_DEVICES and world.devices:
+        near = step.near if step.near in world.devices else world.anchor.name
+        world.add(step.name, step.skew)
+        world.network.link(step.name, near)
+        world.counts["newcomers"] += 1
+
+
+@happen.register
+def _leave(step: do.Leave, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None and len(world.devices) > 2:
+        world.remove(device)
+        world.counts["left"] += 1
+
+
+@happen.register
+def _expire(step: do.Expire, world: World) -> None:
+    device, victim = world.devices.get(step.site), world.devices.get(step.victim)
+    if device is not None and victim is not None and victim not in (device, world.anchor):
+        with world.acting(device):
+            world.counts["expiries"] += device.replica.expire(victim.incarnation)
+
+
+@happen.register
+def _absence(step: do.Absence, world: World) -> None:
+    if step.site not in world.devices or step.site == world.anchor.name:
+        return
+    world.counts["absences"] += 1
+    others = [d for d in world.devices.values() if d.name != step.site and d is not world.anchor]
+    for _ in range(4):
+        happen(do.Wait(step.days * 21_600), world)
+        for other in [*others, *others]:
+            sync(world, other, world.anchor)
+        for name in sorted(world.devices):
+            if name != step.site:
+                happen(do.Collect(name), world)
+
+
+@happen.register
+def _partition(step: do.Partition, world: World) -> None:
+    world.network.down ^= {(step.site, step.peer)}
+    world.counts["partitions"] += (step.site, step.peer) in world.network.down
+
+
+@happen.register
+def _permit(step: do.Permit, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None:
+        device.rights[step.peer] = Rights(None, frozenset(step.reads), frozenset(step.writes))
+        world.counts["rights changed"] += 1
+
+
+def _would_notice(world: World, device: Device) -> bool:
+    """Whether a store that goes back is found out: by someone who has read what it then no longer has."""
+    kept = device.kept
+    if kept is None or kept.incarnation != device.incarnation or kept.head >= device.head:
+        return False
+    device.rewound_from = (kept.incarnation, kept.head)
+    found = any(other.knows(device) for other in world.devices.values() if other is not device)
+    device.rewound_from = None
+    return found

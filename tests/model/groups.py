@@ -1,0 +1,148 @@
+"""Groups: who founds one, who joins, and what happens when two that were founded apart meet.
+
+A relation's group is named by the incarnation that founded it; the group of a view is the groups of its
+inputs. A fresh store is in no group. One that is asked by another such founds a group. When two groups meet,
+the members of the one with the greater name leave it, one by one, and join the other like newcomers; a group
+that has taken in members of another has absorbed its name.
+"""
+
+from tests.model.views import VIEWS
+
+
+class Groups:
+    """The part of a site that knows to whom it belongs."""
+
+    def start_groups(self):
+        self.joined = set()  # the streams that may be served
+        self.groups = {}  # stream → its group, while joined or provisional
+        self.former = {}  # stream → the group it was in before
+        self.bound = set()  # relations that must return to their former group, or to one that absorbed it
+        self.absorbed = {}  # stream → the names that its group has absorbed, and those it was in itself
+        self.founded = 0  # by this incarnation; one that was left is not founded again under its name
+        self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
+        self.collected_at = {}  # stream → the head when something of it was last forgotten
+
+    def group(self, stream):
+        """The group of a stream that is held or computed here, or None."""
+        if stream in self.circuits:
+            inputs = VIEWS[stream].inputs
+            return tuple(self.groups[i] for i in inputs) if self.joined.issuperset(inputs) else None
+        return self.groups.get(stream)
+
+    def component(self, what):
+        """The group of a relation, as it is held whole or as a view receives it."""
+        if isinstance(what, str):
+            return self.groups.get(what)
+        view, relation = what
+        return self.groups[view][VIEWS[view].inputs.index(relation)]
+
+    def forgotten_at(self, stream):
+        parts = VIEWS[stream].inputs if stream in self.circuits else [stream]
+        return max(self.collected_at.get(part, 0) for part in parts)
+
+    # Founding.
+
+    def found(self, stream):
+        """Found a group for every relation that the stream needs and that is in none."""
+        for relation in VIEWS[stream].inputs if stream in self.circuits else [stream]:
+            if relation in self.bases and relation not in self.groups and self._is_free(relation):
+                self._found(relation)
+                self.world.count("founded")
+
+    def _is_free(self, relation):
+        """A store that must return may do as it likes if it knows of nobody else who has joined its group."""
+        if relation not in self.bound or "return anywhere" in self.shortcuts:
+            return True
+        former = self.former[relation]
+        return not any(
+            holder in self.sponsors and holder[1:] == (relation, former) and length % 2
+            for holder, length in self.members.items()
+        )
+
+    def _found(self, relation):
+        """The new name is greater than the former one, and a stand-in for the former members is listed: until
+        it is expired nothing is forgotten, and should they turn up, we return to them.
+        """
+        self.founded += 1
+        name = f"{self.inc}/{self.founded}"
+        if relation in self.bound and "return anywhere" not in self.shortcuts:
+            name = f"{self.former[relation]}/{name}"
+            self.members[f"{self.former[relation]}?", relation, name] = 1
+            self.bound.discard(relation)
+        self.groups[relation] = name
+        self.joined.add(relation)
+        self.members[self.inc, relation, name] = 1
+        self.sponsors[self.inc, relation, name] = self.inc
+
+    # Leaving and returning.
+
+    def leave(self, stream):
+        """The old group keeps its entry for us: until its members have come after us, they forget nothing
+        that we have not seen, for we carry it to others.
+        """
+        self.former[stream] = self.groups.pop(stream)
+        self.absorbed.setdefault(stream, set()).add(self.former[stream])
+        if stream in self.provisional:  # it has no entry
+            del self.provisional[stream]
+            self.bound.add(stream)
+        self.joined.discard(stream)
+        self.cursors = {key: at for key, at in self.cursors.items() if key[1] != stream}
+        self.stages.clear()
+        self.world.count("left")
+        if "leavers retire" in self.shortcuts:
+            old = self.inc
+            self.renew()
+            self.bound.clear()
+            self.expire(old)
+
+    def lose_groups(self):
+        """A new incarnation is listed nowhere, and holds what others may have forgotten with its consent."""
+        self.former |= self.groups
+        self.bound |= self.groups.keys()
+        for stream, name in self.groups.items():
+            self.absorbed.setdefault(stream, set()).add(name)
+        self.joined, self.groups, self.provisional = set(), {}, {}
+
+    def may_return(self, stream, page):
+        """Whether this group may be joined: who must return goes to its former group, or where that went."""
+        if stream not in self.kinds or self._is_free(stream):
+            return True
+        former = self.former[stream]
+        return former == page.groups[stream] or former in page.absorbed.get(stream, ())
+
+    def settle(self, groups, absorbed):
+        """Leave what has met a smaller group; say whether some stream met a group that is not for it.
+
+        A relation that is provisional follows only its own group.
+        """
+        strange = False
+        for stream, theirs in groups.items():
+            ours = self.groups.get(stream)
+            if ours is None or theirs == ours or "one group" in self.shortcuts:
+                continue
+            if theirs < ours and "adopt the name" in self.shortcuts:
+                self.groups[stream] = theirs
+                self.members[self.inc, stream, theirs] = 1
+            elif theirs < ours and self._may_follow(stream, absorbed):
+                self.leave(stream)
+            else:
+                strange = True
+        return strange
+
+    def _may_follow(self, stream, absorbed):
+        if stream in VIEWS or stream not in self.provisional:
+            return True
+        return self.groups[stream] in absorbed.get(stream, ())
+
+    def absorb(self, stream, page):
+        """The names that a group has taken in travel with it; who comes over adds its own."""
+        self.absorbed[stream] = self.absorbed.get(stream, set()) | page.absorbed.get(stream, set())
+
+    def enlist(self, inc, streams):
+        """List who wants to join, under our group: before it is read for."""
+        if inc in self.expired_at or inc == self.inc:
+            return
+        for stream in streams:
+            group = self.group(stream)
+            if group is not None and stream not in self.provisional:
+                self.members.setdefault((inc, stream, group), 1)

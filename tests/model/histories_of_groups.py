@@ -1,0 +1,162 @@
+"""Small histories of sites that do not know each other yet: groups that meet, files in a folder, returns."""
+
+from tests.model.ground import Ground, WrongError
+from tests.model.site import Site
+from tests.model.sync import push, receive
+
+X, Y = (0, 0), (1, 1)
+
+
+def _two_groups(shortcuts, first, second, hosts="R"):
+    """Sites named by these letters, in group g1 and in group g2, which has the greater name."""
+    ground = Ground(0, shortcuts)
+    groups = [[Site(ground, name, hosts) for name in names] for names in (first, second)]
+    for number, sites in enumerate(groups, 1):
+        ground.meet_all(sites, f"g{number}")
+        ground.sites += sites
+    return ground, *ground.sites
+
+
+def _sync(ground, a, b, rounds=2):
+    for _ in range(rounds):
+        ground.pull(a, b)
+        ground.pull(b, a)
+
+
+def _forget(ground, row, *sites):
+    """The first inserts and deletes a row, all of them have it, and the first forgets it."""
+    sites[0].write([("insert", "R", row)])
+    sites[0].write([("delete", "R", row)])
+    for _ in sites:
+        for other in sites[1:]:
+            _sync(ground, sites[0], other)
+    sites[0].collect()
+    if row in sites[0].tables["R"]:
+        raise RuntimeError("the history does not set out as told")
+
+
+def no_shift(shortcuts):
+    """p comes over to c, which has forgotten y: p's x is lifted above. Then q, which has deleted x, comes."""
+    ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
+    _forget(ground, Y, c, t)
+    p.write([("insert", "R", X)])
+    _sync(ground, p, q)
+    ground.pull(p, c)
+    q.write([("delete", "R", X)])
+    ground.pull(q, c)
+    _sync(ground, c, p)
+    _sync(ground, q, c)
+    if q.rows("R")[X]:
+        raise WrongError("q's delete is lost")
+
+
+def leavers_retire(shortcuts):
+    """p leaves for c's group; a hears from y, of another relation, that p has retired, deletes x and forgets
+    it; then a comes after p.
+    """
+    ground = Ground(0, shortcuts)
+    c, p, a, y = (
+        Site(ground, name, hosts) for name, hosts in (("c", "R"), ("p", "RK"), ("a", "RK"), ("y", "K"))
+    )
+    ground.meet_all([c], "g1")
+    ground.meet_all([p, a, y], "g2")
+    p.write([("insert", "R", X)])
+    _sync(ground, p, a)
+    _sync(ground, p, c)
+    _sync(ground, p, y)
+    _sync(ground, a, y)
+    a.write([("delete", "R", X)])
+    a.collect()
+    _sync(ground, a, c)
+    if a.rows("R")[X]:
+        raise WrongError("x, which a has deleted, is back")
+
+
+def return_anywhere(shortcuts):
+    """A copy of b founds a group, deletes a row of the bag and forgets the pair; then it meets a again."""
+    ground, a, b = _two_groups(shortcuts, "ab", "", "B")
+    a.write([("insert", "B", X), ("insert", "B", X)])
+    _sync(ground, a, b)
+    twin, n = Site(ground, "d", "B"), Site(ground, "n", "B")
+    twin.load(b.backup())
+    twin.renew()
+    ground.pull(n, twin)
+    twin.write([("delete", "B", X)])
+    _sync(ground, n, twin)
+    twin.collect()
+    a.write([("delete", "B", X)])
+    _sync(ground, a, b)
+    a.collect()
+    _sync(ground, twin, a)
+    for site in (twin, a):
+        ground.check(site)
+
+
+def older_whole(shortcuts):
+    """n has c's file, from after x was forgotten; then it finds an older file of e, with x alive."""
+    ground, c, e = _two_groups(shortcuts, "ce", "")
+    c.write([("insert", "R", X)])
+    _sync(ground, c, e)
+    old = push(e, 0)
+    c.write([("delete", "R", X)])
+    _sync(ground, c, e)
+    c.collect()
+    n = Site(ground, "n", "R")
+    receive(n, push(c, 0))
+    receive(n, old)
+    ground.check(n)
+
+
+def sponsor_forgets(shortcuts):
+    """n has c's file with x alive; c deletes and forgets x, for it has never heard of n; n reads on."""
+    ground, c, t = _two_groups(shortcuts, "ct", "")
+    c.write([("insert", "R", X)])
+    n = Site(ground, "n", "R")
+    receive(n, push(c, 0))
+    head = c.head
+    c.write([("delete", "R", X)])
+    _sync(ground, c, t)
+    c.collect()
+    receive(n, push(c, head))
+    ground.check(n)
+
+
+def provisional_to_all(shortcuts):
+    """n has c's file; y comes and goes, and e forgets it. n, with no floor, inserts y; e reads n's file."""
+    ground, c, e, t = _two_groups(shortcuts, "cet", "")
+    n = Site(ground, "n", "R")
+    receive(n, push(c, 0))
+    _forget(ground, Y, e, c, t)
+    n.write([("insert", "R", Y)])
+    receive(e, push(n, 0))
+    ground.check(e)
+
+
+def views_merge(shortcuts):
+    """w is restored with x alive, forgotten by s with its consent, and joins a group that never had x."""
+    ground, g, s = _two_groups(shortcuts, "g", "s", "RKW")
+    w = Site(ground, "w", ["v"])
+    s.write([("insert", "R", X)])
+    ground.pull(w, s)
+    backup = w.backup()
+    s.write([("delete", "R", X)])
+    _sync(ground, w, s)
+    ground.pull(s, w)
+    s.collect()
+    w.restore(backup)
+    ground.pull(w, g)
+    _sync(ground, s, g)
+    ground.pull(w, g)
+    if w.rows("v") != g.rows("v"):
+        raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(g.rows('v'))}")
+
+
+MEETINGS = {
+    "no shift": no_shift,
+    "leavers retire": leavers_retire,
+    "return anywhere": return_anywhere,
+    "older whole": older_whole,
+    "sponsor forgets": sponsor_forgets,
+    "provisional to all": provisional_to_all,
+    "views merge": views_merge,
+}

@@ -1,0 +1,153 @@
+"""Storing what arrived: the join of rows, and the snapshot that decides when a site joins or returns."""
+
+from tests.model.relations import Pen, Row
+from tests.model.views import VIEWS, live_ids
+
+from everview.algebra.clock import Stamp
+from everview.algebra.lattices import VersionVector
+
+
+def merge(site, stream, arrived, page):
+    """Join what arrived. A row that is not held though its origin is covered was collected here.
+
+    On joining (and returning), the sender's snapshot decides, both ways: what it holds is taken, also what
+    was collected here, for of a bag the two may have dropped different pairs; what it covers and does not
+    hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
+    """
+    table, grown = site.tables[stream], 0
+    returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
+    returning = returning and page.froms[stream] == 0
+    if returning:
+        unseen = forget_collected(site, stream, arrived, page)
+        if stream in site.received and "views merge" not in site.shortcuts:
+            start_again(site, stream)
+        if site.former.get(stream, page.groups[stream]) != page.groups[stream]:
+            come_over(site, stream, page)
+    if "drop the dead" in site.shortcuts and stream in site.received:
+        arrived = {k: r for k, r in arrived.items() if k[0] == "l"} | alive_on_arrival(site, stream, arrived)
+    for key, row in arrived.items():
+        held = table.get(key)
+        if held is None:
+            collected = not returning and row.origin and is_covered(site, stream, key, row.origin)
+            if collected and "accept covered" not in site.shortcuts:
+                continue
+            table[key] = Row(row.value, site.head, row.origin)
+            grown += 1
+            continue
+        value = joined(site, stream, key, held.value, row.value)
+        if value != held.value:
+            table[key] = Row(value, site.head, row.origin)
+            grown += 1
+        elif "echo" in site.shortcuts:
+            table[key] = held._replace(version=site.head)
+            grown += 1
+    if returning and stream in site.kinds and "no lift" not in site.shortcuts:
+        lift(site, stream, unseen - arrived.keys(), page)
+    if "delta only" in site.shortcuts and stream in site.received:
+        live = live_ids(site.kinds, table, site.valued)
+        site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
+    return grown
+
+
+def is_covered(site, stream, key, origin):
+    what = stream if stream in site.kinds else (stream, key[1])
+    return site.own(what)[0].covers(*origin)
+
+
+def joined(site, stream, key, mine, theirs):
+    if stream in site.kinds:
+        return site.kinds[stream].join(mine, theirs)
+    return mine if key[0] == "d" else site.kinds[key[1]].join(mine, theirs)
+
+
+def alive_on_arrival(site, stream, arrived):
+    """✗ The derivations that are live by what is known here and what came with them."""
+    known = dict(site.tables[stream])
+    for key, row in arrived.items():
+        if key[0] == "l" and (
+            key not in known or joined(site, stream, key, known[key].value, row.value) == row.value
+        ):
+            known[key] = row
+    live = live_ids(site.kinds, known, site.valued)
+    return {k: r for k, r in arrived.items() if k[0] == "d" and all(i in live for i in k[3])}
+
+
+def forget_collected(site, stream, arrived, page):
+    """Drop what the snapshot covers and does not hold; return the keys that it does not cover."""
+    table, unseen = site.tables[stream], set()
+    for key, row in list(table.items()):
+        if key in arrived or row.origin is None:
+            continue
+        relation = stream if stream in site.kinds else key[1]
+        theirs = page.known.get((page.sender, (stream, relation))) or page.known[page.sender, relation]
+        if not theirs[0].covers(*row.origin):
+            unseen.add(key)
+        elif "merge on return" not in site.shortcuts:
+            del table[key]
+    return unseen
+
+
+def lift(site, relation, unseen, page):
+    """The returning site's unseen rows, above the floor of the snapshot: a write of its own."""
+    floor, table = page.floors[relation], site.tables[relation]
+    for key in sorted(unseen, key=repr) if relation == "K" else ():
+        if isinstance(key[1], Stamp) and superseded(site, key):
+            del table[key]  # or it would live where what supersedes it has been collected
+            unseen.discard(key)
+    if floor is None or "floor stays" in site.shortcuts:
+        return
+    site.raise_floor(relation, floor)
+    site.observe()
+    stamps = []
+
+    def stamp():
+        if not stamps:
+            stamps.append(site.clock.stamp())
+        return stamps[0]
+
+    pen = Pen((site.inc, site.head), stamp, floor, site.valued, site.shortcuts)
+    for key in sorted(unseen, key=repr):
+        growth = site.kinds[relation].lift(table, key, floor, pen)
+        if relation == "K" and growth:
+            del table[key]
+        for lifted, value in growth.items():
+            table[lifted] = Row(value, site.head, (site.inc, site.head))
+            row = value if isinstance(lifted[1], Stamp) else key
+            when = stamp() if relation == "K" else None
+            site.world.history.record(site, relation, "insert", row, when, floor if relation == "R" else 0)
+
+
+def start_again(site, view):
+    """Nothing of a view is written where it is received: the snapshot is all there is to know."""
+    site.tables[view].clear()
+    for relation in VIEWS[view].inputs:
+        site.known[site.inc, (view, relation)] = (VersionVector(), site.own((view, relation))[1])
+
+
+def come_over(site, relation, page):
+    """From another group: what it had forgotten is not known in this one."""
+    held = site.tables[relation]
+    if relation in ("R", "K"):
+        held = {site.world.history.name(relation, key) for key in held}
+        site.world.history.forget(relation, site.seen[relation] - page.seen[relation], held)
+    if relation == "R":
+        shift(site, relation, page)
+
+
+def shift(site, relation, page):
+    """Coming from another group: the lengths of all unseen tuples are counted from the floor, dead ones too.
+
+    Another member that came before us has lifted what we have deleted since: the delete must be longer.
+    """
+    base, table = page.floors[relation] + page.floors[relation] % 2, site.tables[relation]
+    theirs = page.known[page.sender, relation][0]
+    for key, row in sorted(table.items()):
+        if base and not theirs.covers(*row.origin) and "no shift" not in site.shortcuts:
+            length = base + row.value
+            table[key] = Row(length, site.head, (site.inc, site.head))
+            operation = "insert" if length % 2 else "delete"
+            site.world.history.record(site, relation, operation, key, None, 0, length)
+
+
+def superseded(site, key):
+    return any(k == key[0] and s > key[1] and site.valued(s) for k, s in site.tables["K"])
