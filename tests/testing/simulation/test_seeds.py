@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
+from tests.testing.simulation.folders import REGRESSIONS
 
 from everview.testing import Simulation
 from everview.testing.simulation import load_case
-from tests.testing.simulation.folders import REGRESSIONS
 
 CHUNK = 15
 
@@ -26,7 +26,7 @@ def test_large_worlds_without_faults(seed):
 def test_a_world_without_faults_is_quiet():
     counts = Counter()
     for seed in range(5):
-        counts += Simulation(seed, faults=False).run().counts
+        counts += Simulation(seed, faults=()).run().counts
     assert counts["writes"] > 20
     assert not [what for what in counts if what.startswith(("messages lost", "crashes", "restored"))]
 
