@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,6 +66,8 @@ class Readers:
         self._file = file
         self._free: list[Handle] = []
         self._closed = False
+        # One at a time: of two connections that close at once neither is the last, and the WAL file stays.
+        self.closing = threading.Lock()
 
     def borrow(self) -> Handle:
         """Take one that is free, or a new one."""
@@ -87,8 +90,9 @@ class Readers:
         self._close_free()
 
     def _close_free(self) -> None:
-        while self._free:
-            self._free.pop().connection.close()
+        with self.closing:
+            while self._free:
+                self._free.pop().connection.close()
 
 
 def _ignore(_what: str) -> None:

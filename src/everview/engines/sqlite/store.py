@@ -248,4 +248,5 @@ class Store:
         with self.exclusive():
             self.closed = True
             self._readers.close()
-            self.writer.connection.close()
+            with self._readers.closing:
+                self.writer.connection.close()
