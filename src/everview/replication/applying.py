@@ -57,12 +57,14 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Applied:
-    """What became of a cut, how many rows grew, of which streams, and in which commit."""
+    """What became of a cut, how many rows grew, of which streams held before, and in which commit."""
 
     outcome: Outcome
     grown: int = 0
     streams: tuple[str, ...] = ()
     version: int = 0
+    joined: bool = False
+    """Whether the site became a member by it."""
 
 
 @dataclass(slots=True)
@@ -310,6 +312,8 @@ class Cut:
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""
+        if not self._theirs(name).vector:
+            return 0  # nothing was ever written there, so nothing was collected
         self.knowledge.lay_out(self.connection, self._theirs(name).vector)
         return self.engine.settle(self.connection, name, self.commit, self.on_change)
 

@@ -127,7 +127,7 @@ class Conversation:
         self._check(message)
         applied = self._take_page(message, data, rights) if message.page is not None else None
         with self._telling():
-            anew = self._meet(message)
+            anew = self._meet(message, dialling=bool(address))
             if address:
                 now = self._store.environment.now_us()
                 self._knowledge.state.peers[address] = Peer(message.sites[0], now)
@@ -251,10 +251,11 @@ class Conversation:
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
         return gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
 
-    def _meet(self, message: Message) -> bool:
+    def _meet(self, message: Message, *, dialling: bool = False) -> bool:
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
 
-        So does a site that was given up, and one that meets a smaller group than its own.
+        So does a site that was given up, and one that meets a smaller group than its own. Of two strangers
+        the one that was dialled founds what both hold.
         """
         knowledge = self._knowledge
         knowledge.membership.meet(members_in(message))
@@ -271,7 +272,9 @@ class Conversation:
         if request is not None:
             wants = [stream for stream in request.streams if stream not in request.joined]
             if request.sender:  # asked, and not merely overheard
-                knowledge.groups.found(wants)
+                held = set(request.streams) if dialling else set()
+                inputs = self._store.engine.inputs_of
+                knowledge.groups.found(stream for stream in wants if not held.issuperset(inputs(stream)))
             knowledge.groups.enlist(message.sites[0], wants)
         return bool(left)
 
@@ -424,7 +427,9 @@ class Conversation:
             if isinstance(found, dict):
                 # A stream that is joined by this cut may also grow by what the site held before.
                 plain = tuple(name for name in found if name in knowledge.state.joined)
-                applied = Applied(Outcome.APPLIED, cut.apply(found), plain, commit.version)
+                applied = Applied(
+                    Outcome.APPLIED, cut.apply(found), plain, commit.version, len(plain) < len(found)
+                )
             else:
                 applied = Applied(found)
                 if found is Outcome.REWOUND:

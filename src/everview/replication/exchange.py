@@ -55,6 +55,8 @@ class Exchange:
             if applied.outcome in (Outcome.LEFT, Outcome.REWOUND):
                 self._taken = False
                 self._given = False
+            if applied.joined:
+                self._given = False  # there is more to give now than there was before
             if applied.outcome is Outcome.REFUSED and self._given:
                 self._taken = True  # there is nothing for us there
         give = None
@@ -66,7 +68,7 @@ class Exchange:
             self._reached = give.page.reached  # what is given moves as well
             self._stalls = self._refused = 0
         self._progress()
-        if give is None and self._taken and (self._given or message.request is None):
+        if give is None and self._taken and self._given:
             self._replica.tidy()
             return None
         stalled = max(self._stalls, self._refused) > _STALLS
