@@ -18,7 +18,7 @@ from everview.cli.chunks import Chunk
 from everview.cli.sources import Format, Source
 
 COMMANDS = ["init", "check", "insert", "delete", "query", "why", "explain", "status", "sync", "serve"]
-COMMANDS += ["token"]
+COMMANDS += ["token", "simulate"]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
 
 

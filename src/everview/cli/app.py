@@ -88,9 +88,9 @@ for _command in (
     reading.why,
     reading.explain,
     reading.status,
-    simulation.simulate,
     syncing.sync,
     serving.serve,
     serving.token,
+    simulation.simulate,
 ):
     app.command()(_command)
