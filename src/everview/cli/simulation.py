@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from everview.cli.options import Debug, Json, count, print_json
+from everview.errors import DataError
 
 if TYPE_CHECKING:
-    from everview.testing.simulation import Failure
+    from everview.testing.simulation import Case, Failure
 
 __all__ = ["simulate"]
 
@@ -34,9 +35,9 @@ def simulate(
 
     Example: everview simulate --seeds 500 --first 1000
     """
-    from everview.testing.simulation import Failure, Simulation, load_case  # noqa: PLC0415
+    from everview.testing.simulation import Failure, Simulation  # noqa: PLC0415 - not needed for --help
 
-    worlds = [Simulation(case=load_case(replay.read_bytes()))] if replay is not None else None
+    worlds = [Simulation(case=_read(replay))] if replay is not None else None
     done, counts, digests = 0, Counter[str](), []
     try:
         with _Progress(1 if worlds else seeds) as progress:
@@ -55,6 +56,15 @@ def simulate(
     for what, number in sorted(counts.items()):
         sys.stdout.write(f"{number:>10,}  {what}\n")
     sys.stdout.write(f"{count(done, 'world')}: all sites agree\n")
+
+
+def _read(path: Path) -> Case:
+    from everview.testing.simulation import load_case  # noqa: PLC0415
+
+    try:
+        return load_case(path.read_bytes())
+    except ValueError as error:
+        raise DataError(f"{path} is no case that `everview simulate` wrote ({error})") from error
 
 
 def _fail(failure: Failure, done: int, *, as_json: bool, written: Path | None) -> None:

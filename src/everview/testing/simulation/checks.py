@@ -27,7 +27,7 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
     """
     _value_what_has_come(device, history)
     program = device.store.program
-    hosted = [name for name in program.relations if name in device.store.engine.streams]
+    hosted = [name for name in program.relations if name in device.hosts]
     rows: dict[str, Counter[Row]] = {name: device.rows(name) for name in hosted}
     for name in hosted:
         seen = device.seen.get(name, frozenset())
@@ -39,6 +39,8 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
     if len(hosted) == len(program.relations):
         tables = {name: list(found.elements()) for name, found in rows.items()}
         for name, result in evaluate_views(program, tables).items():
+            if name not in device.hosts:
+                continue
             shown = device.rows(name)
             if shown != Counter(result.rows):
                 raise Wrong(f"{device.name} keeps view {name} {_differ(shown, Counter(result.rows))}")
@@ -106,7 +108,8 @@ def check_all(devices: Iterable[Device], history: History) -> None:
     survived: dict[str, Numbers] = {name: frozenset() for name in program.relations}
     for device in devices:
         for whole, numbers in device.seen.items():
-            survived[whole.rpartition(">")[2]] |= numbers
+            if whole in survived:  # who has only derivations cannot give the rows back
+                survived[whole] |= numbers
     wanted = {name: history.contents(name, numbers) for name, numbers in survived.items()}
     for name, numbers in survived.items():
         _check_latest(history, name, numbers, wanted[name])
@@ -114,11 +117,11 @@ def check_all(devices: Iterable[Device], history: History) -> None:
     expected: Mapping[str, Counter[Row]] = wanted | {name: Counter(v.rows) for name, v in views.items()}
     for device in devices:
         streams = device.store.engine.streams
-        missing = sorted(set(streams) - set(device.state.joined))
+        shared = {name for other in devices if other is not device for name in other.store.engine.streams}
+        missing = sorted((set(streams) & shared) - set(device.state.joined))
         if missing:
             raise Wrong(f"{device.name} never became a member of {missing}")
-        shown = program.names() if set(program.relations) <= set(streams) else streams
-        for name in shown:
+        for name in sorted(device.hosts):
             found = device.rows(name)
             if found != expected[name]:
                 raise Wrong(f"in the end {device.name} shows {name} {_differ(found, expected[name])}")

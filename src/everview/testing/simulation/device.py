@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,15 @@ class Device:
     replica: Replica
 
     def __init__(
-        self, name: str, folder: Path, program: Program, clocks: Clocks, page_rows: int, image: bytes = b""
+        self,
+        name: str,
+        folder: Path,
+        program: Program,
+        clocks: Clocks,
+        page_rows: int,
+        *,
+        image: bytes = b"",
+        hosts: Collection[str] | None = None,
     ) -> None:
         self.name = name
         self.path = folder / f"{name}.db"
@@ -60,7 +69,7 @@ class Device:
         """Where the store went back to without noticing, until it does: the incarnation and its head."""
         self.checked: tuple[Any, ...] = ()
         """What it was like when it was last found to be right."""
-        self._program, self._clocks, self._page_rows = program, clocks, page_rows
+        self._program, self._clocks, self._page_rows, self._hosts = program, clocks, page_rows, hosts
         if image:
             self.path.write_bytes(image)
         self.open()
@@ -70,7 +79,8 @@ class Device:
     def open(self) -> None:
         """Start the process."""
         environment = self._clocks.environment(self.name)
-        self.store = Store(str(self.path), self._program, self.name, environment=environment)
+        hosts, path = self._hosts, str(self.path)
+        self.store = Store(path, self._program, self.name, environment=environment, hosts=hosts)
         self.writing = Writing(self.store)
         self.reading = Reading(self.store)
         self.replica = Replica(self.store, self.writing, page_rows=self._page_rows)
@@ -156,15 +166,9 @@ class Device:
         return load(found[0]) if found else State()
 
     @property
-    def changes(self) -> int:
-        """Grows with everything that the process writes."""
-        return self._handle.connection.total_changes
-
-    @property
-    def wholes(self) -> dict[str, str]:
-        """Of everything it hosts: whole → base relation."""
-        streams = self.store.engine.streams.values()
-        return {w: r for stream in streams for w, r in zip(stream.wholes, stream.inputs, strict=True)}
+    def hosts(self) -> frozenset[str]:
+        """The relations and views that it has."""
+        return self.store.engine.hosts or frozenset()
 
     def rows(self, name: str) -> Counter[Row]:
         """A relation or view, as a reader sees it."""
@@ -176,7 +180,8 @@ class Device:
             return True
         incarnation, head = device.rewound_from
         cursors = self.state.cursors.get(incarnation, {})
-        return all(name in cursors and cursors[name].head > head for name in device.store.engine.streams)
+        common = [name for name in self.store.engine.streams if name in device.store.engine.offers]
+        return bool(common) and all(name in cursors and cursors[name].head > head for name in common)
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.incarnation} at {self.head}, {os.fspath(self.path.name)}>"

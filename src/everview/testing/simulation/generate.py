@@ -43,6 +43,7 @@ def generate_case(seed: int, *, large: bool = False, faults: Collection[str] | N
 class _Generator:
     def __init__(self, seed: int, *, faults: Collection[str] | None) -> None:
         self.seed = seed
+        self._hosting = random.Random(f"hosts {seed}")
         self.rng = rng = random.Random(f"case {seed}")
         chosen = {fault for fault in FAULTS if rng.random() < (0.6 if fault == "collect" else 0.3)}
         self.faults = chosen if faults is None else set(faults)
@@ -58,10 +59,13 @@ class _Generator:
         self.width, self.depth = (1, 1) if self.storm else rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
         self.names = [f"s{number}" for number in range(rng.choice([2, 2, 3, 3, 4, 5]))]
         self.transfer = 0
+        self.partial = not self.storm and not self.transfers and self._hosting.random() < 0.35
+        if self.partial:  # a row of which only derivations are left cannot be had back
+            self.faults -= {"leave", "restore", "rewind", "copy"}
 
     def case(self) -> do.Case:
         rng = self.rng
-        places = [do.Place(name, self.skew()) for name in self.names]
+        places = [do.Place(name, self.skew(), self.hosts(name)) for name in self.names]
         links = self.topology()
         steps: list[do.AnyStep] = []
         moves = self.moves()
@@ -75,7 +79,8 @@ class _Generator:
         """Star, ring, line, mesh, or a random tree with some more links."""
         names, rng = self.names, self.rng
         line = list(pairwise(names))
-        match rng.choice(["star", "ring", "line", "mesh", "random"]):
+        shape = rng.choice(["star", "ring", "line", "mesh", "random"])
+        match "star" if self.partial else shape:
             case "star":
                 return [(names[0], name) for name in names[1:]]
             case "ring":
@@ -87,6 +92,15 @@ class _Generator:
             case _:
                 tree = [(rng.choice(names[:i]), names[i]) for i in range(1, len(names))]
                 return tree + [(a, b) for a, b in line if (a, b) not in tree and rng.random() < 0.3]
+
+    def hosts(self, name: str) -> list[str] | None:
+        """Everything; or a view or two, with or without some relations."""
+        rng = self._hosting
+        if not self.partial or name == self.names[0] or rng.random() < 0.4:
+            return None
+        views = rng.sample(sorted(self.program.views), min(rng.choice([1, 1, 2]), len(self.program.views)))
+        relations = [name for name in sorted(self.program.relations) if rng.random() < 0.25]
+        return sorted({*views, *relations})
 
     def skew(self) -> int:
         if "skew" not in self.faults:
@@ -204,7 +218,7 @@ class _Generator:
         return [do.Copy(site, name)]
 
     def arrive(self) -> list[do.AnyStep]:
-        name, near = f"n{len(self.names)}", self.site()
+        name, near = f"n{len(self.names)}", self.names[0] if self.partial else self.site()
         self.names.append(name)
         steps: list[do.AnyStep] = [do.Arrive(name, near, self.skew())]
         if self.rng.random() < 0.5:  # it has written before it meets anyone
@@ -212,7 +226,7 @@ class _Generator:
         return steps
 
     def permit(self) -> list[do.AnyStep]:
-        rng, names = self.rng, sorted(self.program.relations)
+        rng, names = self.rng, sorted(self.program.names() if self.partial else self.program.relations)
         reads, writes = ([n for n in names if rng.random() < 0.6] for _ in range(2))
         if rng.random() < 0.4:
             reads = writes = names

@@ -194,7 +194,9 @@ def _leave(step: do.Leave, world: World) -> None:
 @happen.register
 def _expire(step: do.Expire, world: World) -> None:
     device, victim = world.devices.get(step.site), world.devices.get(step.victim)
-    if device is not None and victim is not None and victim not in (device, world.anchor):
+    if device is None or victim is None or victim in (device, world.anchor) or victim.rewound_from:
+        return
+    if set(device.store.engine.streams) <= set(device.state.joined):  # a stranger gives nobody up
         with world.acting(device):
             world.counts["expiries"] += device.replica.expire(victim.incarnation)
 
@@ -203,6 +205,8 @@ def _expire(step: do.Expire, world: World) -> None:
 def _absence(step: do.Absence, world: World) -> None:
     if step.site not in world.devices or step.site == world.anchor.name:
         return
+    if any(device.rewound_from for device in world.devices.values()):
+        return  # it would be given up before it is found out, and what it wrote since would be lost
     world.counts["absences"] += 1
     others = [d for d in world.devices.values() if d.name != step.site and d is not world.anchor]
     for _ in range(4):

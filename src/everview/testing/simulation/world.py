@@ -6,7 +6,7 @@ Nothing here is random: a case says what happens, and what cannot happen when it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class World:
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
         for place in case.places:
-            self.add(place.name, place.skew)
+            self.add(place.name, place.skew, hosts=place.hosts)
         for one, other in case.links:
             self.network.link(one, other)
 
@@ -46,10 +46,11 @@ class World:
         """
         return next(iter(self.devices.values()))
 
-    def add(self, name: str, skew: int, image: bytes = b"") -> Device:
+    def add(self, name: str, skew: int, image: bytes = b"", hosts: Collection[str] | None = None) -> Device:
         """A new device, with a new store or a copy of another's."""
         self.clocks.skews[name] = skew
-        device = Device(name, self.folder, self.program, self.clocks, self.case.page_rows, image)
+        rows = self.case.page_rows
+        device = Device(name, self.folder, self.program, self.clocks, rows, image=image, hosts=hosts)
         self.devices[name] = device
         self.network.links.setdefault(name, set())
         return device

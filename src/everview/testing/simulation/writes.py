@@ -19,6 +19,7 @@ Done = tuple[str, str, Row, int]
 
 def write(world: World, device: Device, operations: list[tuple[str, str, Row]], crash: int = 0) -> None:
     """A transaction; what it did is recorded if it was committed, though the process may have died."""
+    operations = [operation for operation in operations if operation[1] in device.hosts]
     done: list[Done] = []
     head = device.head
 

@@ -139,7 +139,8 @@ class KeyedRelation(StoredRelation):
         select = f"SELECT {', '.join([sent, 'version', *key])} FROM {self.table.name} WHERE {where}"
         chunk = read_by_version(connection, select, key, since, after, limit)
         if chunk.reached is None:
-            start = since if after is None else max(since, after.version)
+            # Only this chunk has them: the pages before it went by the versions of other rows.
+            start = max(since, after.version) if after is not None and not after.key else since
             order = ", ".join(("stamp", *key))
             waiting = f"SELECT {sent} FROM {self.future} WHERE {where} AND version > ? ORDER BY {order}"
             chunk.rows.extend(connection.execute(waiting, (start,)))
