@@ -23,10 +23,11 @@ from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Relation, Semantics
-from everview.replication.gossip import cursor_on, known_in, members_in
+from everview.replication.gossip import known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
 from everview.replication.messages import START, Cursor, Gossip, Message, Page, Section
+from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told
 from everview.replication.wire import check
@@ -115,7 +116,7 @@ class Cut:
         state = self.knowledge.state
         if self.sender in state.expired or self.sender == self.knowledge.incarnation:
             return Outcome.REFUSED
-        if self._knows_another_us():
+        if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
             return Outcome.REWOUND
         _, strange = self.knowledge.groups.settle(self.gossip.groups)
         streams: dict[str, bool] = {}
@@ -150,19 +151,6 @@ class Cut:
         for whole in self.engine.streams[stream].wholes:
             join(found.vector, self._theirs(whole).vector)
         return found
-
-    def _knows_another_us(self) -> bool:
-        """Whether the sender has a cursor on this incarnation, or commits of it, that are not known here."""
-        incarnation = self.knowledge.incarnation
-        cursor = cursor_on(self.last, incarnation)
-        if cursor.head:
-            found = self.connection.execute(
-                f"SELECT tag FROM {TAGS} WHERE version = ?", (cursor.head,)
-            ).fetchone()
-            if found is None or found[0] != cursor.tag:
-                return True
-        head = self.commit.version - 1
-        return any(told.vector.get(incarnation, 0) > head for told in self.told.get(self.sender, {}).values())
 
     def _may_sponsor(self, stream: str) -> bool:
         """A provisional site's batch is for its sponsor, if that has forgotten nothing since it was read."""

@@ -51,7 +51,7 @@ def collect(
     """
     membership, state, engine = knowledge.membership, knowledge.state, knowledge.store.engine
     limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
-    for incarnation in membership.absent(limit):
+    for incarnation in membership.absent(limit) if state.joined else ():
         membership.expire(incarnation)
     after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
     total = 0

@@ -79,7 +79,7 @@ class Conversation:
             strange = self._lineage.look(connection)
         if strange is not None:
             with self._committing() as connection, store.explained("opened"):
-                renewal.renew(self._knowledge, connection, retire=strange == "rewound")
+                renewal.renew(self._knowledge, connection)
 
     # Who and where.
 
@@ -257,13 +257,18 @@ class Conversation:
         So does a site that was given up, and one that meets a smaller group than its own. Of two strangers
         the one that was dialled founds what both hold.
         """
-        knowledge = self._knowledge
+        knowledge, connection = self._knowledge, self._store.writer.connection
+        head = knowledge.head(connection)
+        if renewal.knows_another_us(knowledge, connection, message, head):
+            self._rewound()
+            return True
         knowledge.membership.meet(members_in(message))
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
-                renewal.renew(knowledge, writer, retire=False)
+                renewal.renew(knowledge, writer)
             return True
+        knowledge.groups.lose_expired_sponsors()
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             left, _ = knowledge.groups.settle(message.gossip.groups)

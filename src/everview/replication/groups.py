@@ -68,13 +68,13 @@ class Groups:
         state.joined = dict(sorted(state.joined.items()))
 
     def _is_free(self, relation: str) -> bool:
-        """A store that must return may do as it likes if it knows of nobody else who joined its group."""
+        """A store that must return may do as it likes if it knows of nobody else in its group."""
         state = self.state
         if relation not in state.bound:
             return True
         former = state.former[relation]
         return not any(
-            held.sponsor and held.length % 2
+            held.length % 2
             for streams in state.members.values()
             for group, held in streams.get(relation, {}).items()
             if group == former
@@ -125,6 +125,12 @@ class Groups:
                 state.bound.append(stream)
             self._absorb(stream, [group])
         state.joined, state.provisional, state.cursors = {}, {}, {}
+
+    def lose_expired_sponsors(self) -> None:
+        """Nobody will list this site any more where it waits for a sponsor that was given up."""
+        for stream, waits in list(self.state.provisional.items()):
+            if waits.sponsor in self.state.expired:
+                self.leave(stream)
 
     def _absorb(self, stream: str, names: Iterable[str]) -> None:
         known = self.state.absorbed.get(stream, [])

@@ -11,14 +11,17 @@ import sqlite3
 
 from everview.engines.sqlite.names import PAGES, SITES, STORE
 from everview.engines.sqlite.writing import Writing
+from everview.replication.gossip import cursor_on, known_in
 from everview.replication.knowledge import Knowledge
+from everview.replication.messages import Message
 from everview.replication.state import Told
 
 
-def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool) -> str:
+def renew(knowledge: Knowledge, connection: sqlite3.Connection) -> str:
     """Take a new incarnation: it holds what it held and is a member of nothing yet; return the old one.
 
-    `retire` gives the old one up: nobody goes by it any more. A copy's original lives on.
+    The old one is given up. Mostly nobody goes by it any more; the original of a copy does, and it will take
+    a new one, too, when it hears of it: nothing is lost by that but the time to join again.
     """
     state, store, old = knowledge.state, knowledge.store, knowledge.incarnation
     new = store.environment.incarnation()
@@ -38,11 +41,22 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool)
     knowledge.groups.lose_all()
     knowledge.numbers[new] = store.number = number
     knowledge.incarnation = knowledge.membership.incarnation = new
-    if retire:
-        knowledge.membership.expire(old)
-        state.expired.setdefault(old, state.steps)  # should someone have listed it meanwhile
+    knowledge.membership.expire(old)
+    state.expired.setdefault(old, state.steps)  # should someone have listed it meanwhile
     knowledge.save(connection)
     return old
+
+
+def knows_another_us(
+    knowledge: Knowledge, connection: sqlite3.Connection, message: Message, head: int
+) -> bool:
+    """Whether a sender has a cursor on this incarnation, or commits of it, that are not known here."""
+    incarnation = knowledge.incarnation
+    cursor = cursor_on(message, incarnation)
+    if cursor.head and knowledge.tags(connection, [cursor.head]).get(cursor.head) != cursor.tag:
+        return True
+    told = known_in(message).get(message.sites[0], {})
+    return any(one.vector.get(incarnation, 0) > head for one in told.values())
 
 
 def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writing, opened_at: int) -> None:
@@ -51,7 +65,7 @@ def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writi
     What was written since it was opened is told again under the new incarnation; what came before, others
     may have deleted.
     """
-    old = renew(knowledge, connection, retire=True)
+    old = renew(knowledge, connection)
     commit = writing.commit
     commit.site = knowledge.store.number
     number = knowledge.numbers[old]
