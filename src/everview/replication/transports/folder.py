@@ -185,11 +185,16 @@ class FolderTransport:
                 cut.path.unlink(missing_ok=True)
             else:
                 cuts.append(cut)
-        unlisted = {reader: note.unlisted[me] for reader, note in notes.items() if me in note.unlisted}
-        planned = plan(cuts, visit.replica.head, visit.replica.standing, cursors, unlisted)
+        # Who is listed for more than before needs a cut that says so, or it would wait for ever.
+        label = {reader: f"{reader} {visit.replica.listing(reader)}" for reader in notes}
+        unlisted = {label[reader]: note.unlisted[me] for reader, note in notes.items() if me in note.unlisted}
+        readers = {label[reader]: cursor for reader, cursor in cursors.items()}
+        planned = plan(cuts, visit.replica.head, visit.replica.standing, readers, unlisted)
         if planned is None:
             return
-        known = [cut.serial for cut in cuts] + [note.seen.get(me, 0) for note in notes.values()]
+        # No serial comes twice, though its file is lost: its readers remember what they made of it.
+        known = [cut.serial for cut in cuts]
+        known += [max(note.seen.get(me, 0), note.refused.get(me, (0, ""))[0]) for note in notes.values()]
 
         batch = visit.replica.batch(planned.since)
         first = list(islice(batch, 1))
