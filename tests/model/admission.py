@@ -13,7 +13,7 @@ def cursor(site, inc, stream):
 
 def join(site, stream, page):
     """Joined, if the batch lists us; else provisional, until one does."""
-    group = page.groups[stream]
+    group = page.groups.get(stream)
     site.groups[stream] = group
     site.former.pop(stream, None)
     site.bound.discard(stream)
@@ -30,7 +30,7 @@ def join(site, stream, page):
 def listed(site, stream, page):
     if "unlisted join" in site.shortcuts:
         return True
-    return page.members.get((site.inc, stream, page.groups[stream]), 0) % 2 == 1
+    return page.members.get((site.inc, stream, page.groups.get(stream)), 0) % 2 == 1
 
 
 def covered_by(stream, page):

@@ -108,7 +108,7 @@ class Groups:
         if stream not in self.kinds or self._is_free(stream):
             return True
         former = self.former[stream]
-        return former == page.groups[stream] or former in page.absorbed.get(stream, ())
+        return former == page.groups.get(stream) or former in page.absorbed.get(stream, ())
 
     def settle(self, groups, absorbed):
         """Leave what has met a smaller group; say whether some stream met a group that is not for it.

@@ -178,7 +178,7 @@ def drop_the_dead(shortcuts):
         raise WrongError(f"w shows {dict(w.rows('j'))}, not {dict(a.rows('j'))}")
 
 
-def future_supersedes(shortcuts):
+def from_the_future(shortcuts):
     """b's clock is far ahead: until the time of its version comes, a goes on showing its own."""
     ground, a = _ground(shortcuts, a="K")
     b = Site(ground, "b", "K", skew=500)
@@ -190,8 +190,26 @@ def future_supersedes(shortcuts):
         raise WrongError(f"a shows {dict(a.rows('K'))}")
 
 
+def ignore_clocks(shortcuts):
+    """m's clock is far behind c's delete, which it has; c forgets the delete, and m writes below it."""
+    ground, c, t = _ground(shortcuts, c="K", t="K")
+    m = Site(ground, "m", "K", skew=-500)
+    ground.meet_all([c, t, m])
+    c.write([("insert", "K", X)])
+    c.write([("delete", "K", X)])
+    for _ in range(2):
+        _sync(ground, c, t)
+        _sync(ground, c, m)
+    c.collect()
+    m.write([("insert", "K", X)])
+    ground.pull(c, m)
+    ground.check(c)
+
+
 HISTORIES = MEETINGS | {
-    "future supersedes": future_supersedes,
+    "ignore clocks": ignore_clocks,
+    "future now": from_the_future,
+    "future supersedes": from_the_future,
     "drop the dead": drop_the_dead,
     "floor stays": floor_stays,
     "floor leaves clock": floor_leaves_clock,

@@ -21,7 +21,7 @@ def merge(site, stream, arrived, page):
         unseen = forget_collected(site, stream, arrived, page)
         if stream in site.received and "views merge" not in site.shortcuts:
             start_again(site, stream)
-        if site.former.get(stream, page.groups[stream]) != page.groups[stream]:
+        if site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream):
             come_over(site, stream, page)
     if "drop the dead" in site.shortcuts and stream in site.received:
         arrived = {k: r for k, r in arrived.items() if k[0] == "l"} | alive_on_arrival(site, stream, arrived)

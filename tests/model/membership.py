@@ -101,7 +101,7 @@ class Membership:
         if self.inc in self.expired_at:
             self.renew()
         for stream, (sponsor, _) in list(self.provisional.items()):
-            if sponsor in self.expired_at:
+            if sponsor in self.expired_at and stream in self.provisional:
                 self.leave(stream)
 
     def retire(self, inc):

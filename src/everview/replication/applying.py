@@ -305,21 +305,13 @@ class Cut:
 
     def _lift(self, name: str) -> int:
         """What the snapshot by which the site joins does not cover is unseen, and goes above the floor."""
-        stream = self.engine.streams[name]
-        lifted = 0
-        for part, whole in zip(stream.held, stream.wholes, strict=True):
-            self.knowledge.lay_out(self.connection, self._theirs(whole).vector)
-            lifted += part.lift(self.connection, self.commit)
-        return lifted
+        self.knowledge.lay_out(self.connection, self._theirs(name).vector)
+        return self.engine.relations[name].lift(self.connection, self.commit)
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""
-        stream = self.engine.streams[name]
-        changed = 0
-        for part, whole in zip(stream.held, stream.wholes, strict=True):
-            self.knowledge.lay_out(self.connection, self._theirs(whole).vector)
-            changed += self.engine.settle(self.connection, part, self.commit, self.on_change)
-        return changed
+        self.knowledge.lay_out(self.connection, self._theirs(name).vector)
+        return self.engine.settle(self.connection, name, self.commit, self.on_change)
 
     def _theirs(self, whole: str) -> Told:
         """What the sender has of a whole: it may hold the relation where we receive a view over it."""

@@ -2,13 +2,15 @@
 
 import random
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from tests.replication.fake import FakeReplica
 
 from everview.errors import SyncError
-from everview.replication.transports import framed, outbox
+from everview.replication.applying import Applied, Outcome
+from everview.replication.transports import folder, framed, outbox
 from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.framed import TornFileError, read_frames, read_header, verify
 
@@ -294,6 +296,29 @@ def test_who_must_be_listed_gets_one_whole_cut_whatever_it_complains_of():
     assert planned(after, "2-5-7.cut") is None  # the new one is the answer
     assert planned(after, "3-0-7.cut") is None  # it lists the reader; another would say the same
     assert planned([cut("3-0-7.cut", readers=())], "3-0-7.cut").since == 0
+
+
+@pytest.mark.parametrize("clock", [None, 1000])
+def test_what_is_written_after_everything_was_lost_is_not_taken_for_what_was_refused(
+    stick, monkeypatch, clock
+):
+    if clock is not None:  # a clock that stands still, or was set back
+        monkeypatch.setattr(folder.time, "time", lambda: clock)
+    a, b = FakeReplica("a", program="other"), FakeReplica("b")
+    a.insert(["1"])
+    monkeypatch.setattr(b, "take", lambda _messages: Applied(Outcome.REFUSED))
+    visit(a, stick)
+    visit(b, stick)
+    monkeypatch.undo()
+    if clock is not None:
+        monkeypatch.setattr(folder.time, "time", lambda: clock)
+    else:
+        time.sleep(1.1)
+    for path in cuts(stick, a):
+        path.unlink()
+    a.program = "p"
+    visit(a, stick)
+    assert visit(b, stick).received_rows == 1
 
 
 def test_another_standing_is_told_at_once():

@@ -21,7 +21,7 @@ from everview.engines.sqlite.hosting import (
     received_cores,
     wanted_streams,
 )
-from everview.engines.sqlite.parts import Arrival, Held
+from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
@@ -234,13 +234,14 @@ class Engine:
         return grown
 
     def settle(
-        self, connection: sqlite3.Connection, part: Held, commit: Commit, on_change: OnChange | None = None
+        self, connection: sqlite3.Connection, name: str, commit: Commit, on_change: OnChange | None = None
     ) -> int:
-        """End the joining of a stream: the snapshot decides over what was held before."""
-        changed = part.settle(connection, commit)
-        connection.execute(f"DELETE FROM {part.kept}")
+        """End the joining of a relation: the snapshot decides over what was held before."""
+        relation = self.relations[name]
+        changed = relation.settle(connection, commit)
+        connection.execute(f"DELETE FROM {relation.kept}")
         if changed:
-            self.propagate(connection, (part.delta,), on_change, shrinks=True)
+            self.propagate(connection, (relation.delta,), on_change, shrinks=True)
         return changed
 
     def clear(self, connection: sqlite3.Connection, stream: str, on_change: OnChange | None = None) -> None:

@@ -10,12 +10,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from everview.language.types import Field
-
-if TYPE_CHECKING:
-    from everview.engines.sqlite.relations.commit import Commit
 
 Row = tuple[Any, ...]
 
@@ -99,16 +96,6 @@ class Held(Part, Protocol):
     @property
     def delta(self) -> str:
         """The temporary table that holds what a growth changed."""
-
-    @property
-    def kept(self) -> str:
-        """The temporary table of the keys of a snapshot by which the site joins."""
-
-    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """Begin of joining: what is unseen goes above the floor; return how many rows changed."""
-
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """End of joining: the snapshot, whose keys are in `kept`, decides; return how many rows changed."""
 
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
         """Forget what is dead and stable; return how many rows, and the floor that this leaves."""

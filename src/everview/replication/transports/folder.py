@@ -192,9 +192,7 @@ class FolderTransport:
         planned = plan(cuts, visit.replica.head, visit.replica.standing, readers, unlisted)
         if planned is None:
             return
-        # No serial comes twice, though its file is lost: its readers remember what they made of it.
-        known = [cut.serial for cut in cuts]
-        known += [max(note.seen.get(me, 0), note.refused.get(me, (0, ""))[0]) for note in notes.values()]
+        known = [cut.serial for cut in cuts] + [note.last_of(me) for note in notes.values()]
 
         batch = visit.replica.batch(planned.since)
         first = list(islice(batch, 1))
@@ -207,7 +205,9 @@ class FolderTransport:
                 visit.add(SyncReport(sent_rows=rows, sent_bytes=len(message)))
                 yield message, head
 
-        mine.write_cut(max(known, default=0) + 1, planned, messages())
+        # By the clock, so that serials go on even where all files, and all memory of them, were lost.
+        serial = max(int(time.time()), max(known, default=0) + 1)
+        mine.write_cut(serial, planned, messages())
         for cut in planned.replaces:
             with suppress(OSError):
                 cut.path.unlink()

@@ -76,6 +76,10 @@ class Note:
             "unlisted": dict(self.unlisted),
         }
 
+    def last_of(self, incarnation: str) -> int:
+        """Return the last serial that was taken or refused from a site; what it writes next has a greater."""
+        return max(self.seen.get(incarnation, 0), self.refused.get(incarnation, (0, ""))[0])
+
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> Note:
         """Read it from a header; what cannot be read is left out."""

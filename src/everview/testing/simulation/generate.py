@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any
 
@@ -26,31 +26,36 @@ FAULTS = (
     "expire",
     "absence",
     "rights",
+    "storm",
 )
+"""What may go wrong. In a storm there is one row, much is collected, and batches come late."""
 
 DAY = 86_400
 
 
-def generate_case(seed: int, *, large: bool = False, faults: bool = True) -> do.Case:
-    """The case of a seed."""
+def generate_case(seed: int, *, large: bool = False, faults: Collection[str] | None = None) -> do.Case:
+    """The case of a seed; `faults` are those that may happen, some of all if none are named."""
     if large:
         return _large_case(seed)
     return _Generator(seed, faults=faults).case()
 
 
 class _Generator:
-    def __init__(self, seed: int, *, faults: bool) -> None:
+    def __init__(self, seed: int, *, faults: Collection[str] | None) -> None:
         self.seed = seed
         self.rng = rng = random.Random(f"case {seed}")
-        self.transfers = rng.random() < 0.15
-        text = TRANSFERS if self.transfers else random_program(rng)
-        self.text, self.program = text, parsed(text)
         chosen = {fault for fault in FAULTS if rng.random() < (0.6 if fault == "collect" else 0.3)}
-        self.faults = chosen if faults else set()
+        self.faults = chosen if faults is None else set(faults)
+        self.storm = "storm" in self.faults
+        self.transfers = not self.storm and rng.random() < 0.15
+        text = TRANSFERS if self.transfers else random_program(rng, 1 if self.storm else 4)
+        self.text, self.program = text, parsed(text)
         if self.transfers:
             self.faults.discard("rights")
+        if self.storm:
+            self.faults |= {"collect", "folder"}
         # Few rows, so that writes meet; sometimes a single one.
-        self.width, self.depth = rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
+        self.width, self.depth = (1, 1) if self.storm else rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
         self.names = [f"s{number}" for number in range(rng.choice([2, 2, 3, 3, 4, 5]))]
         self.transfer = 0
 
@@ -60,10 +65,10 @@ class _Generator:
         links = self.topology()
         steps: list[do.AnyStep] = []
         moves = self.moves()
-        for _ in range(rng.randint(15, 60)):
+        for _ in range(rng.randint(15, 60) + 40 * self.storm):
             move = rng.choices([m for m, _ in moves], [w for _, w in moves])[0]
             steps += move()
-        page_rows = rng.choice([1, 2, 3, 20_000, 20_000])
+        page_rows = rng.choice([1, 2, 4, 20_000, 20_000, 20_000, 20_000])
         return do.Case(self.seed, self.text, places, links, steps, page_rows, self.transfers)
 
     def topology(self) -> list[tuple[str, str]]:
@@ -100,7 +105,7 @@ class _Generator:
             "collect": [(lambda: [do.Collect(self.site())], 5)],
             "crash": [(lambda: [do.Crash(self.site())], 1), (self.dying_write, 2), (self.dying_sync, 2)],
             "network": [(lambda: [do.Dial(*self.pair())], 6), (self.deliver, 14)],
-            "folder": [(self.publish, 5), (self.find, 8)],
+            "folder": [(self.publish, 8 if self.storm else 5), (self.find, 8)],
             "partition": [(lambda: [do.Partition(*self.pair())], 2)],
             "restore": [(lambda: [do.Backup(self.site())], 2), (self.restore, weight)],
             "rewind": [(lambda: [do.Backup(self.site())], 2), (self.rewind, weight)],

@@ -13,7 +13,7 @@ from everview.testing.simulation.network import Batch
 from everview.testing.simulation.world import World
 from everview.testing.simulation.writes import load, write
 
-MOST_DEVICES = 8
+MOST_DEVICES = 6
 
 
 @functools.singledispatch

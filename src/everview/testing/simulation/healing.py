@@ -11,7 +11,7 @@ from everview.testing.simulation.happenings import happen
 from everview.testing.simulation.steps import Collect, Wait
 from everview.testing.simulation.world import World
 
-ROUNDS = 30
+ROUNDS = 20
 """How often neighbours may sync before they have to be at rest."""
 
 
@@ -55,10 +55,11 @@ def _find_out(world: World) -> None:
 
 
 def settle(world: World) -> None:
-    """Sync over all links until a round changes nothing anywhere."""
+    """Sync along links, everything to one site and back, until that changes nothing anywhere."""
+    tree = world.network.tree(world.anchor.name)
     for _ in range(ROUNDS):
         before = _state(world)
-        for one, other in world.network.pairs():
+        for one, other in [*reversed(tree), *tree[1:]]:
             sync(world, world.devices[one], world.devices[other])
         if _state(world) == before:
             return

@@ -71,9 +71,15 @@ class Network:
         for one, other in pairwise(near):
             self.link(one, other)
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """Every link once."""
-        return [(a, b) for a in sorted(self.links) for b in sorted(self.links[a]) if a < b]
+    def tree(self, root: str) -> list[tuple[str, str]]:
+        """Links enough to reach everyone from one site, the nearest first."""
+        found, reached = [], [root]
+        for one in reached:
+            for other in sorted(self.links[one]):
+                if other not in reached:
+                    reached.append(other)
+                    found.append((one, other))
+        return found
 
     def is_open(self, sender: str, to: str) -> bool:
         """Whether a message gets through."""

@@ -71,7 +71,7 @@ class History:
             by_key[self.key(relation, event.row)].append(event)
         found: Counter[Row] = Counter()
         for events in by_key.values():
-            found += _ROWS[declared.semantics](events)
+            found.update(_ROWS[declared.semantics](events))
         return found
 
     def waiting(self, relation: str, numbers: Iterable[int], come: Collection[int]) -> set[Row]:

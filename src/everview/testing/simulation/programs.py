@@ -60,9 +60,9 @@ CREATE MATERIALIZED VIEW kinds AS SELECT DISTINCT b FROM k;
 """
 
 
-def random_program(rng: random.Random) -> str:
+def random_program(rng: random.Random, most: int = 4) -> str:
     """A program with one to four relations and a few views over them."""
-    names = rng.sample(sorted(RELATIONS), rng.choice([1, 1, 2, 2, 3, 4]))
+    names = rng.sample(sorted(RELATIONS), min(rng.choice([1, 1, 2, 2, 3, 4]), most))
     lines = [f"{RELATIONS[name]};" for name in sorted(names)]
     shapes = [name for name, shape in sorted(SHAPES.items()) if shape.inputs <= len(names)]
     for number, name in enumerate(rng.sample(shapes, rng.randint(2, 3))):

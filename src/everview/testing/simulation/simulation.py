@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,7 +46,12 @@ class Simulation:
     """The case of a seed, or a given one. `run` raises `Failure` when it shows something wrong."""
 
     def __init__(
-        self, seed: int = 0, *, large: bool = False, faults: bool = True, case: Case | None = None
+        self,
+        seed: int = 0,
+        *,
+        large: bool = False,
+        faults: Collection[str] | None = None,
+        case: Case | None = None,
     ) -> None:
         self.case = case if case is not None else generate_case(seed, large=large, faults=faults)
 

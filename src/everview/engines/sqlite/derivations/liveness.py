@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from everview.engines.sqlite.parts import Arrival, Chunk, PartColumn, Position
 from everview.engines.sqlite.relations.base import StoredRelation
-from everview.engines.sqlite.relations.commit import Commit
 from everview.language.relations import Relation
 
 Turn = Callable[[sqlite3.Connection, int], None]
@@ -85,16 +84,6 @@ class Liveness(ABC):
         self._turn(connection, arrival.version)
         return grown
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """Nothing is ever written here, so nothing is unseen."""
-        return 0
-
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """End of joining: what the snapshot covers and does not hold goes. Nothing is ever written here."""
-        changed = self.lattice.settle(connection, commit)
-        self._turn(connection, commit.version)
-        return changed
-
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
         """Forget what is dead and stable, with its derivations; the floor is the relation's own affair."""
         count, _ = self.lattice.collect(connection, passed)
@@ -103,11 +92,6 @@ class Liveness(ABC):
     def garbage(self, connection: sqlite3.Connection) -> int:
         """Return how many dead rows are held."""
         return self.lattice.garbage(connection)
-
-    @property
-    def kept(self) -> str:
-        """Temporary: the keys of all rows of a snapshot by which the site joins."""
-        return self.lattice.kept
 
     # Tables.
 

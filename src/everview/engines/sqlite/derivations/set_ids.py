@@ -9,7 +9,6 @@ from functools import cached_property
 from everview.engines.sqlite.derivations.liveness import Liveness
 from everview.engines.sqlite.parts import COUNT, ID, SITE, Arrival, PartColumn, Row
 from everview.engines.sqlite.relations.base import covers
-from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.sets import SetRelation
 from everview.engines.sqlite.relations.staging import pour, stage
 
@@ -56,8 +55,6 @@ class NumberedSet(SetRelation):
             staged -= connection.execute(
                 f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
             ).rowcount
-        if arrival.returning:
-            connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT c0 FROM {self.arrived}")
         grown = connection.execute(
             f"INSERT INTO {self.grown} SELECT r.id, a.cl, a.site, a.seq, (a.cl & 1) - (r.cl & 1) "
             f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r ON r.c0 = a.c0 AND a.cl > r.cl"
@@ -75,17 +72,6 @@ class NumberedSet(SetRelation):
         ).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return count
-
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """Of what was collected elsewhere nothing is known any more; collecting drops its derivations."""
-        name = self.table.name
-        connection.execute(
-            f"INSERT INTO {self.grown} SELECT r.id, 0, 0, 0, -(r.cl & 1) FROM {name} AS r "
-            f"WHERE r.cl > 0 AND c0 NOT IN (SELECT * FROM {self.kept}) AND {covers('r')}"
-        )
-        return connection.execute(
-            f"UPDATE {name} SET cl = 0, version = 0 WHERE id IN (SELECT n FROM {self.grown})"
-        ).rowcount
 
     @property
     def forgettable(self) -> str:

@@ -217,6 +217,14 @@ class StoredRelation(ABC):
             [f"{right}.{c}" for c in self.table.columns],
         )
 
+    def not_kept(self, terms: Sequence[str]) -> str:
+        """Return the condition that a key is not in the snapshot by which the site joins.
+
+        The plus takes a column's affinity away, with which SQLite would not use the index.
+        """
+        same = " AND ".join(f"k{place} = +{term}" for place, term in enumerate(terms))
+        return f"NOT EXISTS (SELECT 1 FROM {self.kept} WHERE {same})"
+
     @cached_property
     def there(self) -> str:
         """Whether the row of a staged row d is there."""

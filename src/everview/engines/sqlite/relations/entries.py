@@ -151,7 +151,7 @@ class EntriesRelation(StoredRelation):
     @property
     def missing(self) -> str:
         """Whether an entry is not in the snapshot."""
-        return f"(row, isite, iseq) NOT IN (SELECT * FROM {self.kept})"
+        return self.not_kept(("row", "isite", "iseq"))
 
     def arrive(self, connection: sqlite3.Connection, arrival: Arrival) -> None:
         """Stage what arrived, each entry once."""

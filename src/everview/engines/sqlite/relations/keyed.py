@@ -276,7 +276,7 @@ class KeyedRelation(StoredRelation):
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """An unseen row below the floor is written again, under a new stamp."""
         name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
-        missing = f"({', '.join(self.table.key())}) NOT IN (SELECT * FROM {self.kept})"
+        missing = self.not_kept(self.table.key())
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount

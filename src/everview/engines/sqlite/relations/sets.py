@@ -161,7 +161,7 @@ class SetRelation(StoredRelation):
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         listed, name = self.listed, self.table.name
-        missing = f"({self._key()}) NOT IN (SELECT * FROM {self.kept})"
+        missing = self.not_kept(self.table.key() or ("1",))
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
         return connection.execute(f"DELETE {gone}").rowcount

@@ -1,0 +1,137 @@
+"""Batches that nobody asked for: cuts left where whoever comes by finds them, in a folder say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+from everview.errors import WireError
+from everview.replication.applying import Applied
+from everview.replication.conversation import Conversation
+from everview.replication.gossip import cursor_on
+from everview.replication.messages import START, Cursor, Request
+from everview.replication.rights import ALL
+from everview.replication.wire import decode, encode
+
+
+class Batches(Conversation):
+    """A site that leaves cuts, and takes those that others have left."""
+
+    def batch(self, since: int) -> Iterator[bytes]:
+        """One cut (since, head] of everything that is hosted, for whoever finds it.
+
+        Views that are made for others are in it only if somebody has asked for them.
+        """
+        after, done = b"", False
+        while not done:
+            with self._telling() as connection:
+                self._knowledge.groups.found(self._store.engine.streams)
+                wanted = {*self._store.engine.streams, *self._asked}
+                offered = self._servable(provisional=True)
+                streams = [(stream, since) for stream in offered if stream.name in wanted]
+                served = self._page(connection, streams, after, {}, None, 0)
+                data = encode(self._message(self._wants(), served))
+            after, done = served.page.reached, served.page.done
+            yield data
+
+    def take(self, messages: Iterable[bytes]) -> Applied:
+        """Apply a cut that was found."""
+        cut = [decode(data) for data in messages]
+        if not cut or any(m.page is None for m in cut):
+            raise WireError("a batch is one page or more", where="header")
+        pages = [message.page for message in cut if message.page is not None]
+        if len({message.sites[0] for message in cut}) > 1 or any(
+            page.reached != follower.after for page, follower in pairwise(pages)
+        ):
+            raise WireError("the pages of a batch do not follow each other", where="header")
+        if pages[0].after or not pages[-1].done:
+            raise WireError("a page of the batch is missing", where="header", retry=True)
+        self._check(cut[-1])
+        return self._apply(cut[:-1], cut[-1], ALL)
+
+    def request(self) -> bytes:
+        """Return a message with the cursors on everybody, to be left where others find it.
+
+        Of a site of which some stream has not been read yet it shows none, to be given the whole.
+        """
+        with self._telling():
+            message = self._message(self._wants(), None)
+            gossip = message.gossip
+            assert gossip is not None
+            cursors = {
+                place: self._least_cursor(message.sites[place])
+                for place in gossip.cursors
+                if self._least_cursor(message.sites[place]).head
+            }
+            return encode(
+                msgspec.structs.replace(message, gossip=msgspec.structs.replace(gossip, cursors=cursors))
+            )
+
+    def _wants(self) -> Request:
+        """What is hosted here, asked of nobody; it says what is still to be joined."""
+        engine, state = self._store.engine, self._knowledge.state
+        joined = [name for name in engine.streams if name in state.joined]
+        return Request("", dict.fromkeys(engine.streams, START), joined, 0, b"")
+
+    def _least_cursor(self, incarnation: str) -> Cursor:
+        """The cursor on a site in the stream read least of those that it is known to hold."""
+        state, engine = self._knowledge.state, self._store.engine
+        cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
+        found = [
+            cursors[name] if name in cursors and self._is_in(name) else START
+            for name in engine.streams
+            if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
+        ]
+        return min(found, key=lambda cursor: cursor.head, default=START)
+
+    def cursor_of(self, data: bytes) -> int | None:
+        """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
+        message = decode(data)
+        self._check(message)
+        with self._telling() as connection:
+            self._meet(message)
+            if message.request is not None:
+                self._asked.update(message.request.streams)
+            cursor = cursor_on(message, self._knowledge.incarnation)
+            tags = self._knowledge.tags(connection, [cursor.head])
+            return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
+
+    def cursor_on(self, incarnation: str) -> int:
+        """Return how far a site has been read, in the stream read least of those that it is known to hold."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return self._least_cursor(incarnation).head
+
+    def _is_in(self, stream: str) -> bool:
+        return stream in self._knowledge.state.joined or stream in self._knowledge.state.provisional
+
+    @staticmethod
+    def extent(data: bytes) -> tuple[int, int]:
+        """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
+        page = decode(data).page
+        return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
+
+    def listing(self, incarnation: str) -> str:
+        """A word for the streams in which a site is listed as a member of this site's groups."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            groups, held = self._knowledge.groups, self._knowledge.state.members.get(incarnation, {})
+            listed = [
+                (stream, group)
+                for stream, holdings in sorted(held.items())
+                for group, holding in holdings.items()
+                if holding.length % 2 and group == groups.group(stream)
+            ]
+        return hashlib.blake2b(repr(listed).encode(), digest_size=8).hexdigest() if listed else ""
+
+    @property
+    def standing(self) -> str:
+        """A word for what its batches tell: the groups that the site is in, or waits to be in, and views."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            state = self._knowledge.state
+        told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked)))
+        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()

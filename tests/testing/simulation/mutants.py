@@ -1,0 +1,103 @@
+"""The real code, each time with one rule left out."""
+
+from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.lineage import Lineage
+from everview.replication import applying, serving
+from everview.replication.applying import Cut
+from everview.replication.membership import Membership
+from everview.replication.replica import Replica
+from everview.replication.rights import ALL
+
+
+def views_not_propagated(patch):
+    """Rows that arrive are stored, and the views are not told."""
+    merge = Engine.merge
+
+    def quiet(self, *args, **options):
+        propagate = self.propagate
+        self.propagate = lambda connection, changed, on_change, *, shrinks: self._clear(connection, changed)
+        try:
+            return merge(self, *args, **options)
+        finally:
+            self.propagate = propagate
+
+    patch(Engine, "merge", quiet)
+
+
+def covered_rows_accepted(patch):
+    """A row that was collected here comes back."""
+    arrival = applying.Arrival
+
+    def careless(rows, version, covered=False, **options):
+        return arrival(rows, version, False, **options)
+
+    patch(applying, "Arrival", careless)
+
+
+def copies_not_noticed(patch):
+    """A store that was copied or put back goes on under its old incarnation."""
+    patch(Lineage, "look", lambda self, connection: None)
+
+
+def tags_not_checked(patch):
+    """A store that went back in time is not told so."""
+    patch(Cut, "_knows_another_us", lambda self: False)
+    patch(Replica, "_rewound", lambda self: None)
+
+
+def own_rows_only(patch):
+    """What came from others is not passed on."""
+    patch(serving, "_unseen", lambda rows, part, vector: [row for row in rows if row[-2] == 0])
+
+
+def collected_at_once(patch):
+    """What is dead here is forgotten, whoever has not heard of it."""
+
+    def hasty(self, relation):
+        told = self.own(relation)
+        return dict(told.vector), told.reading
+
+    patch(Membership, "stable", hasty)
+
+
+def dropped_and_advanced(patch):
+    """Rows that their sender may not write are dropped, and the cursor goes on."""
+    look = Cut.look
+
+    def lax(self):
+        rights, self.rights = self.rights, ALL
+        try:
+            return look(self)
+        finally:
+            self.rights = rights
+
+    patch(Cut, "look", lax)
+    patch(Cut, "_is_wanted", lambda self, section, streams: self.rights.may_write(section.stream))
+    request = Replica._request
+    patch(Replica, "_request", lambda self, *args: request(self, *args[:-1], ALL))
+
+
+def pages_at_once(patch):
+    """Each page is applied as it comes, as if it were all."""
+    import msgspec
+
+    take = Replica._take_page
+
+    def eager(self, message, *rest):
+        page = msgspec.structs.replace(message.page, after=b"", reached=b"", done=True)
+        return take(self, msgspec.structs.replace(message, page=page), *rest)
+
+    patch(Replica, "_take_page", eager)
+
+
+MUTANTS = {
+    views_not_propagated: (),
+    covered_rows_accepted: ("storm",),
+    copies_not_noticed: ("copy", "restore"),
+    tags_not_checked: ("rewind",),
+    own_rows_only: (),
+    collected_at_once: ("collect", "partition"),
+    dropped_and_advanced: ("rights",),
+    pages_at_once: (),
+}
+"""Mutant → the faults under which it is looked for."""
