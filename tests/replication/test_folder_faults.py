@@ -304,7 +304,8 @@ def spoil(paths, rng):
         case 1:
             path.write_bytes(path.read_bytes()[: rng.randrange(200)])
         case 2:
-            shutil.copy(path, path.with_name(path.name.replace("0", str(rng.randrange(1, 10)), 1)))
+            serial, _, rest = path.name.partition("-")
+            shutil.copy(path, path.with_name(f"{int(serial) + rng.randrange(1, 5):08d}-{rest}"))
     return 1
 
 
