@@ -52,6 +52,12 @@ def cuts(folder, site):
     return sorted((folder / site.status()["incarnation"]).glob("*.cut"))
 
 
+def doubled(path, later):
+    """The name of a copy that pretends to have been written later."""
+    serial, _, rest = path.name.partition("-")
+    return path.with_name(f"{int(serial) + later:08d}-{rest}")
+
+
 def members(world, stick, count):
     """Sites that have met in the folder."""
     sites = world.sites(count)
@@ -123,9 +129,7 @@ def test_a_doubled_file(world, stick):
     write(a, 1)
     visit(stick, a)
     last = cuts(stick, a)[-1]
-    copy = last.with_name(last.name.replace("0", "1", 1))
-    assert copy != last
-    shutil.copy(last, copy)
+    shutil.copy(last, doubled(last, 1))
     shutil.copytree(last.parent, stick / "copied")
     visit(stick, b)
     visit(stick, b, a, b)
@@ -304,8 +308,7 @@ def spoil(paths, rng):
         case 1:
             path.write_bytes(path.read_bytes()[: rng.randrange(200)])
         case 2:
-            serial, _, rest = path.name.partition("-")
-            shutil.copy(path, path.with_name(f"{int(serial) + rng.randrange(1, 5):08d}-{rest}"))
+            shutil.copy(path, doubled(path, rng.randrange(1, 5)))
     return 1
 
 
