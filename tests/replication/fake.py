@@ -140,6 +140,9 @@ class FakeReplica:
     def request(self):
         return self.message(cursors=self.cursors)
 
+    def listing(self, incarnation):
+        return "member" if incarnation in self.members else ""
+
     def cursor_of(self, data):
         message = decoded(data)
         if message["program"] != self.program:

@@ -52,6 +52,12 @@ def cuts(folder, site):
     return sorted((folder / site.status()["incarnation"]).glob("*.cut"))
 
 
+def doubled(path, later):
+    """The name of a copy that pretends to have been written later."""
+    serial, _, rest = path.name.partition("-")
+    return path.with_name(f"{int(serial) + later:08d}-{rest}")
+
+
 def members(world, stick, count):
     """Sites that have met in the folder."""
     sites = world.sites(count)
@@ -123,9 +129,7 @@ def test_a_doubled_file(world, stick):
     write(a, 1)
     visit(stick, a)
     last = cuts(stick, a)[-1]
-    copy = last.with_name(last.name.replace("0", "1", 1))
-    assert copy != last
-    shutil.copy(last, copy)
+    shutil.copy(last, doubled(last, 1))
     shutil.copytree(last.parent, stick / "copied")
     visit(stick, b)
     visit(stick, b, a, b)
@@ -224,6 +228,52 @@ def test_many_sites_over_one_folder(world, stick):
     assert_equal(*sites)
 
 
+def test_who_comes_over_from_another_group_is_listed_though_nothing_is_new(world, stick):
+    """The first file was torn, so d founds a group of its own, in which b and c wait: they come after it."""
+    a, b, c, d = world.sites(4)
+    for site in (a, d):
+        site.insert("r", [(2, "x")])
+    visit(stick, a)
+    (path,) = cuts(stick, a)
+    path.write_bytes(path.read_bytes()[:100])
+    a.insert("r", [(0, "x")])
+    visit(stick, d, c, b)
+    for _ in range(5):
+        visit(stick, a, b, c, d)
+    assert assert_equal(a, b, c, d)["r"] == [(0, "x"), (2, "x")]
+
+
+def test_a_file_that_was_refused_and_lost_is_not_taken_for_the_next(world, stick):
+    """c waits to be listed when the others see its file; what it writes later is another."""
+    a, b, c, d = world.sites(4)
+    d.insert("r", [(2, "x")])
+    visit(stick, d, a, d)
+    a.insert("r", [(1, "x")])
+    visit(stick, a, c, b, d, b, b)
+    c.insert("r", [(0, "x")])
+    visit(stick, a)
+    (path,) = cuts(stick, c)
+    path.unlink()
+    for _ in range(5):
+        visit(stick, a, b, c, d)
+    assert assert_equal(a, b, c, d)["r"] == [(0, "x"), (1, "x"), (2, "x")]
+
+
+def test_a_view_that_waits_follows_its_sponsor_into_another_group(world, stick):
+    """The view's group is those of its inputs, and each of them is absorbed by a smaller one."""
+    a, b = world.sites(2)
+    viewer = world.site("viewer", hosts={"r", "joined", "many"})
+    write(b, 1)
+    visit(stick, viewer, b, viewer)
+    write(a, 2)
+    cuts(stick, b)[0].unlink()
+    for _ in range(5):
+        visit(stick, a, b, viewer)
+    for name in ("r", "joined", "many"):
+        assert viewer.rows(name) == a.rows(name) == b.rows(name)
+    assert a.rows("joined") == [(1, "s1"), (2, "s0")]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_at_random_with_lost_doubled_and_torn_files(seed, tmp_path):
     world, rng, stick = World(seed), random.Random(seed), tmp_path / "stick"
@@ -258,7 +308,7 @@ def spoil(paths, rng):
         case 1:
             path.write_bytes(path.read_bytes()[: rng.randrange(200)])
         case 2:
-            shutil.copy(path, path.with_name(path.name.replace("0", str(rng.randrange(1, 10)), 1)))
+            shutil.copy(path, doubled(path, rng.randrange(1, 5)))
     return 1
 
 

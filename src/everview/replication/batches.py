@@ -114,6 +114,19 @@ class Batches(Conversation):
         page = decode(data).page
         return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
 
+    def listing(self, incarnation: str) -> str:
+        """A word for the streams in which a site is listed as a member of this site's groups."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            groups, held = self._knowledge.groups, self._knowledge.state.members.get(incarnation, {})
+            listed = [
+                (stream, group)
+                for stream, holdings in sorted(held.items())
+                for group, holding in holdings.items()
+                if holding.length % 2 and group == groups.group(stream)
+            ]
+        return hashlib.blake2b(repr(listed).encode(), digest_size=8).hexdigest() if listed else ""
+
     @property
     def standing(self) -> str:
         """A word for what its batches tell: the groups that the site is in, or waits to be in, and views."""

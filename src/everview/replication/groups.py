@@ -142,16 +142,30 @@ class Groups:
         A stream that waits to be listed follows only its own group.
         """
         left, strange = set(), set()
-        for stream, (theirs, *absorbed) in groups.items():
+        for stream, (theirs, *_) in groups.items():
             ours = self.group(stream) if stream in self.membership.wanted else None
             if ours is None or theirs == ours:
                 continue
-            if theirs < ours and (stream not in self.state.provisional or ours in absorbed):
+            if theirs < ours and (
+                stream not in self.state.provisional or self._went_into(stream, ours, groups)
+            ):
                 self.leave(stream)
                 left.add(stream)
             else:
                 strange.add(stream)
         return left, strange
+
+    def _went_into(self, stream: str, name: str, groups: Joined) -> bool:
+        """Whether a group is the one told of, or has gone into it.
+
+        A view that is computed there has its inputs' groups, and each may have absorbed others.
+        """
+        if name in groups[stream]:
+            return True
+        inputs, parts = self.inputs(stream), name.split("+")
+        return len(inputs) == len(parts) and all(
+            part in groups.get(relation, ()) for relation, part in zip(inputs, parts, strict=True)
+        )
 
     # Joining.
 
@@ -168,8 +182,7 @@ class Groups:
         state = self.state
         if stream in gossip.provisional or stream not in gossip.groups:
             return False
-        group, *absorbed = gossip.groups[stream]
-        if not self._is_free(stream) and state.former[stream] not in (group, *absorbed):
+        if not self._is_free(stream) and not self._went_into(stream, state.former[stream], gossip.groups):
             return False
         waits = state.provisional.get(stream)
         if waits is not None and waits.sponsor == sender:

@@ -73,6 +73,9 @@ class Replica(Protocol):
     def cursor_on(self, incarnation: str) -> int:
         """Return how far that site has been read here, 0 if not at all."""
 
+    def listing(self, incarnation: str) -> str:
+        """Return a word for what that site is listed for here; it is another when that changes."""
+
     def wait(self, head: int, timeout: float) -> bool:
         """Wait until there is a commit after `head`; return whether there is."""
 

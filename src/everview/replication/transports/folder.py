@@ -185,8 +185,11 @@ class FolderTransport:
                 cut.path.unlink(missing_ok=True)
             else:
                 cuts.append(cut)
-        unlisted = {reader: note.unlisted[me] for reader, note in notes.items() if me in note.unlisted}
-        planned = plan(cuts, visit.replica.head, visit.replica.standing, cursors, unlisted)
+        # Who is listed for more than before needs a cut that says so, or it would wait for ever.
+        label = {reader: f"{reader} {visit.replica.listing(reader)}" for reader in notes}
+        unlisted = {label[reader]: note.unlisted[me] for reader, note in notes.items() if me in note.unlisted}
+        readers = {label[reader]: cursor for reader, cursor in cursors.items()}
+        planned = plan(cuts, visit.replica.head, visit.replica.standing, readers, unlisted)
         if planned is None:
             return
         known = [cut.serial for cut in cuts] + [note.last_of(me) for note in notes.values()]

@@ -42,7 +42,7 @@ STALE_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """A cut in a folder. `readers` are those whose requests its writer had seen, so that it lists them."""
+    """A cut in a folder. `readers` are those whose requests its writer saw, with what it lists them for."""
 
     path: Path
     serial: int
