@@ -7,7 +7,16 @@ import sys
 import pytest
 from tests.long.__main__ import areas
 
-SLICE = {"algebra": 60, "device": 20, "kills": 50, "model": 1, "planner": 10, "processes": 1, "wire": 20_000}
+SLICE = {
+    "algebra": 60,
+    "device": 20,
+    "kills": 50,
+    "model": 1,
+    "planner": 10,
+    "processes": 1,
+    "simulation": 5,
+    "wire": 20_000,
+}
 
 
 @pytest.mark.parametrize("area", areas())

@@ -79,7 +79,7 @@ class Conversation:
             strange = self._lineage.look(connection)
         if strange is not None:
             with self._committing() as connection, store.explained("opened"):
-                renewal.renew(self._knowledge, connection)
+                renewal.renew(self._knowledge, connection, retire=strange == "rewound")
 
     # Who and where.
 
@@ -266,8 +266,10 @@ class Conversation:
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
-                renewal.renew(knowledge, writer)
+                renewal.renew(knowledge, writer, retire=True)
             return True
+        if message.sites[0] in knowledge.state.expired:
+            knowledge.membership.tell_expired(message.sites[0])
         knowledge.groups.lose_expired_sponsors()
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:

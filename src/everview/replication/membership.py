@@ -204,6 +204,12 @@ class Membership:
             holding.length += 1
         return True
 
+    def tell_expired(self, incarnation: str) -> None:
+        """Enter a site that was given up, should it be in no list: else it would never learn why."""
+        if not self._holdings(incarnation):
+            for stream in self.wanted:
+                self.state.members.setdefault(incarnation, {})[stream] = {"": Holding(2)}
+
     def absent(self, since_us: int) -> list[str]:
         """Members of whom nothing newer than this was heard.
 

@@ -17,11 +17,11 @@ from everview.replication.messages import Message
 from everview.replication.state import Told
 
 
-def renew(knowledge: Knowledge, connection: sqlite3.Connection) -> str:
+def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool) -> str:
     """Take a new incarnation: it holds what it held and is a member of nothing yet; return the old one.
 
-    The old one is given up. Mostly nobody goes by it any more; the original of a copy does, and it will take
-    a new one, too, when it hears of it: nothing is lost by that but the time to join again.
+    `retire` gives the old one up: nobody goes by it any more. If somebody does after all, it will take a new
+    one, too, when it hears of it: nothing is lost by that but the time to join again.
     """
     state, store, old = knowledge.state, knowledge.store, knowledge.incarnation
     new = store.environment.incarnation()
@@ -41,8 +41,9 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection) -> str:
     knowledge.groups.lose_all()
     knowledge.numbers[new] = store.number = number
     knowledge.incarnation = knowledge.membership.incarnation = new
-    knowledge.membership.expire(old)
-    state.expired.setdefault(old, state.steps)  # should someone have listed it meanwhile
+    if retire:
+        knowledge.membership.expire(old)
+        state.expired.setdefault(old, state.steps)  # should someone have listed it meanwhile
     knowledge.save(connection)
     return old
 
@@ -65,7 +66,7 @@ def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writi
     What was written since it was opened is told again under the new incarnation; what came before, others
     may have deleted.
     """
-    old = renew(knowledge, connection)
+    old = renew(knowledge, connection, retire=True)
     commit = writing.commit
     commit.site = knowledge.store.number
     number = knowledge.numbers[old]

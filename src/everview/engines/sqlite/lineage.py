@@ -1,7 +1,7 @@
 """Lineage: whether a store's file is the one that last spoke to others, or a copy, or an old state of it.
 
-The file says which file it is (its inode), which a copy contradicts. Beside it lies `<file>-shown`, with the
-last commit that a peer may have seen: a file that was put back from a backup is behind that.
+The file says which file it is (its inode and path), which a copy contradicts. Beside it lies `<file>-shown`,
+with the last commit that a peer may have seen: a file that was put back from a backup is behind that.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ class Lineage:
         return Path(f"{self._file}-shown")
 
     def look(self, connection: sqlite3.Connection) -> str | None:
-        """Return "copied" or "rewound" if the file is not the one that last spoke, or is behind it."""
+        """Return "copied" or "rewound" if the file is not the one that last spoke, or is behind it.
+
+        Of a copy the original lives on; a file that was moved here, or put back, is all there is.
+        """
         if self._file is None:
             return None
         incarnation, head, shown, marked = connection.execute(
             f"SELECT incarnation, version, shown, file FROM {STORE}"
         ).fetchone()
-        inode = str(os.stat(self._file).st_ino)  # noqa: PTH116 - as the path was given
+        here = f"{os.stat(self._file).st_ino} {self._file}"  # noqa: PTH116 - as the path was given
         strange: str | None = None
-        if marked and marked != inode:
-            strange = "copied"
+        if marked and marked.split()[0] != here.split(maxsplit=1)[0]:
+            strange = "copied" if _is_there(marked) else "rewound"
         elif shown:
             told = self._read()
-            if told is None or told[0] != incarnation:
-                strange = "copied"
-            elif told[1] > head:
+            if told is None or told[0] != incarnation or told[1] > head:
                 strange = "rewound"
-        if marked != inode:
-            connection.execute(f"UPDATE {STORE} SET file = ?", (inode,))
+        if marked != here:
+            connection.execute(f"UPDATE {STORE} SET file = ?", (here,))
         return strange
 
     def show(self, store: Store, incarnation: str) -> None:
@@ -76,3 +77,12 @@ class Lineage:
         # then the first peer that has met the store finds out by its tags.
         new.write_text(json.dumps({"incarnation": incarnation, "head": head}))
         new.replace(self.side_file)
+
+
+def _is_there(marked: str) -> bool:
+    """Whether the file that was marked so is still where it was."""
+    inode, _, path = marked.partition(" ")
+    try:
+        return str(os.stat(path).st_ino) == inode  # noqa: PTH116 - as the path was given
+    except OSError:
+        return False
