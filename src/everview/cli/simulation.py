@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import Counter
 from pathlib import Path
@@ -37,6 +38,7 @@ def simulate(
     """
     from everview.testing.simulation import Failure, Simulation  # noqa: PLC0415 - not needed for --help
 
+    logging.getLogger("everview").setLevel(logging.ERROR)  # clocks that run ahead are part of the game
     worlds = [Simulation(case=_read(replay))] if replay is not None else None
     done, counts, digests = 0, Counter[str](), []
     try:

@@ -125,6 +125,7 @@ class Cut:
             if stream not in self.engine.streams or not self.rights.may_write(stream):
                 continue
             if stream in strange:
+                self._warn_waiting(stream)
                 return Outcome.REFUSED
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
             whole = start == 0 and stream not in state.joined  # it does not matter what was read before
@@ -140,6 +141,20 @@ class Cut:
         if not streams:
             return Outcome.REFUSED
         return streams if news else Outcome.STALE
+
+    def _warn_waiting(self, stream: str) -> None:
+        """Say why nothing comes from a peer of another group, where that lasts."""
+        waits = self.knowledge.state.provisional.get(stream)
+        if waits is not None:
+            names = self.knowledge.state.names
+            _LOG.warning(
+                "%s came from a batch of %s that did not list this site, and %s belongs to another group; "
+                "nothing is exchanged before %s has answered, or was away for too long",
+                stream,
+                names.get(waits.sponsor) or waits.sponsor,
+                names.get(self.sender) or self.sender,
+                names.get(waits.sponsor) or waits.sponsor,
+            )
 
     def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
         has = self._has(stream)

@@ -51,8 +51,9 @@ def collect(
     """
     membership, state, engine = knowledge.membership, knowledge.state, knowledge.store.engine
     limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
-    for incarnation in membership.absent(limit) if state.joined else ():
+    for incarnation in membership.absent(limit) if state.joined else knowledge.groups.lost_sponsors(limit):
         membership.expire(incarnation)
+    knowledge.groups.lose_expired_sponsors()
     after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
     total = 0
     for name, stream in engine.streams.items():

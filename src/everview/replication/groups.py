@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import Membership, covers
 from everview.replication.messages import Cursor, Gossip
 from everview.replication.state import Provisional, State, Told
@@ -125,6 +126,15 @@ class Groups:
                 state.bound.append(stream)
             self._absorb(stream, [group])
         state.joined, state.provisional, state.cursors = {}, {}, {}
+
+    def lost_sponsors(self, since_us: int) -> list[str]:
+        """Sponsors whose snapshot is older than this, and who have not listed this site yet."""
+        found = []
+        for waits in self.state.provisional.values():
+            told = self.state.known.get(waits.sponsor, {}).values()
+            if max((microseconds(one.reading) for one in told), default=0) < since_us:
+                found.append(waits.sponsor)
+        return found
 
     def lose_expired_sponsors(self) -> None:
         """Nobody will list this site any more where it waits for a sponsor that was given up."""

@@ -39,7 +39,9 @@ class Replica(Batches):
     def expire(self, incarnation: str) -> bool:
         """Give a member up: it is no longer waited for, and must join anew."""
         with self._committing():
-            return self._knowledge.membership.expire(incarnation)
+            expired = self._knowledge.membership.expire(incarnation)
+            self._knowledge.groups.lose_expired_sponsors()
+            return expired
 
     def tick(self) -> int:
         """Value the versions whose time has come; return how many rows changed."""

@@ -23,6 +23,7 @@ def heal(world: World) -> None:
         device.rights.clear()
     happen(Wait(3 * 86_400), world)
     _find_out(world)
+    _give_up_the_gone(world)
     settle(world)
     happen(Wait(3 * 86_400), world)  # what was told again has a new stamp
     check_all(world.devices.values(), world.history)
@@ -52,6 +53,15 @@ def _find_out(world: World) -> None:
         if device.rewound_from:
             world.counts["never found out"] += 1
             world.remove(device)
+
+
+def _give_up_the_gone(world: World) -> None:
+    """Who waits for a sponsor that will never come back stops waiting: by itself, that takes 90 days."""
+    living = {device.incarnation for device in world.devices.values()}
+    for device in world.devices.values():
+        for sponsor in sorted({waits.sponsor for waits in device.state.provisional.values()} - living):
+            device.replica.expire(sponsor)
+            world.counts["sponsors given up"] += 1
 
 
 def settle(world: World) -> None:
