@@ -311,7 +311,11 @@ class Cut:
     def _lift(self, name: str) -> int:
         """What the snapshot by which the site joins does not cover is unseen, and goes above the floor."""
         self.knowledge.lay_out(self.connection, self._theirs(name).vector)
-        return self.engine.relations[name].lift(self.connection, self.commit)
+        state, floor = self.knowledge.state, self.commit.floors.get(name, 0)
+        wanted = floor + floor % 2
+        by = wanted - state.lifted.get(name, 0)  # a site that is not listed yet may take several wholes
+        state.lifted[name] = wanted
+        return self.engine.relations[name].lift(self.connection, self.commit, by) if by > 0 else 0
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""

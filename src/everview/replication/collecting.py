@@ -11,9 +11,10 @@ from collections.abc import Mapping
 
 from everview.engines.sqlite.streams import wholes_of
 from everview.replication.knowledge import Knowledge
+from everview.replication.membership import EXPIRY_US
 from everview.replication.state import Told
 
-EXPIRY_DAYS = 90.0
+EXPIRY_DAYS = EXPIRY_US / (24 * 3600 * 1_000_000)
 """A member of whom nothing was heard for so long is given up: it holds up nobody's garbage any longer."""
 
 GRACE_US = 3600 * 1_000_000

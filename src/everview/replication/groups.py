@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from everview.engines.sqlite.stamps import microseconds
-from everview.replication.membership import Membership, covers
+from everview.replication.membership import EXPIRY_US, Membership, covers
 from everview.replication.messages import Cursor, Gossip
 from everview.replication.state import Provisional, State, Told
 
@@ -69,9 +69,13 @@ class Groups:
         state.joined = dict(sorted(state.joined.items()))
 
     def _is_free(self, relation: str) -> bool:
-        """A store that must return may do as it likes if it knows of nobody else in its group."""
+        """A store that must return may do as it likes if it knows of nobody else in its group.
+
+        Or if it has looked for them in vain for as long as it takes to expire a member.
+        """
         state = self.state
-        if relation not in state.bound:
+        since = state.bound.get(relation)
+        if since is None or since < self.membership.now_us() - EXPIRY_US:
             return True
         former = state.former[relation]
         return not any(
@@ -94,7 +98,7 @@ class Groups:
             former = state.former[relation]
             name = f"{former}/{name}"
             self.membership.list_member(f"{former}?", relation, name)
-            state.bound.remove(relation)
+            del state.bound[relation]
         state.joined[relation] = name
         self.membership.list_member(own, relation, name, own)
 
@@ -110,9 +114,10 @@ class Groups:
         waits = state.provisional.pop(stream, None)
         former = state.joined.pop(stream, None) or (waits.group if waits is not None else "")
         state.former[stream] = former
+        state.lifted.pop(stream, None)
         self._absorb(stream, [former])
-        if waits is not None and stream not in state.bound:  # it has no entry
-            state.bound.append(stream)
+        if waits is not None:  # it has no entry
+            state.bound.setdefault(stream, self.membership.now_us())
         for cursors in state.cursors.values():
             cursors.pop(stream, None)
 
@@ -122,10 +127,9 @@ class Groups:
         waiting = {stream: waits.group for stream, waits in state.provisional.items()}
         for stream, group in {**waiting, **state.joined}.items():
             state.former[stream] = group
-            if stream not in state.bound:
-                state.bound.append(stream)
+            state.bound.setdefault(stream, self.membership.now_us())
             self._absorb(stream, [group])
-        state.joined, state.provisional, state.cursors = {}, {}, {}
+        state.joined, state.provisional, state.cursors, state.lifted = {}, {}, {}, {}
 
     def lost_sponsors(self, since_us: int) -> list[str]:
         """Sponsors whose snapshot is older than this, and who have not listed this site yet."""
@@ -204,10 +208,10 @@ class Groups:
         state = self.state
         group, *absorbed = gossip.groups[stream]
         state.former.pop(stream, None)
-        if stream in state.bound:
-            state.bound.remove(stream)
+        state.bound.pop(stream, None)
         self._absorb(stream, absorbed)
         if listed:
+            state.lifted.pop(stream, None)
             state.joined[stream] = group
             state.provisional.pop(stream, None)
             state.collected[stream] = head

@@ -17,6 +17,9 @@ from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.streams import wholes_of
 from everview.replication.state import Holding, State, Told
 
+EXPIRY_US = 90 * 24 * 3600 * 1_000_000
+"""A member of whom nothing was heard for so long is given up: it holds up nobody any longer."""
+
 Listed = tuple[str, str, str, int, str]
 """Incarnation, stream, group, causal length, sponsor."""
 

@@ -61,8 +61,10 @@ class State(msgspec.Struct):
     provisional: dict[str, Provisional] = {}
     former: dict[str, str] = {}
     """Stream → the group it was in before."""
-    bound: list[str] = []
-    """Streams that must return to their former group, or to one that has absorbed it."""
+    bound: dict[str, int] = {}
+    """Stream that must return to its former group, or to one that has absorbed it → since when."""
+    lifted: dict[str, int] = {}
+    """Relation that is not joined yet → how far its unseen rows have been lifted so far."""
     absorbed: dict[str, list[str]] = {}
     """Stream → the groups that its group has absorbed, and those it was in itself."""
     founded: int = 0
@@ -107,6 +109,7 @@ def essence(state: State, own: str) -> bytes:
             state.provisional,
             state.former,
             state.bound,
+            state.lifted,
             state.absorbed,
             state.founded,
             state.cursors,

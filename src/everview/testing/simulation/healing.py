@@ -56,12 +56,15 @@ def _find_out(world: World) -> None:
 
 
 def _give_up_the_gone(world: World) -> None:
-    """Who waits for a sponsor that will never come back stops waiting: by itself, that takes 90 days."""
+    """Who waits for a site that will never come back stops waiting: by itself, that takes 90 days."""
     living = {device.incarnation for device in world.devices.values()}
     for device in world.devices.values():
-        for sponsor in sorted({waits.sponsor for waits in device.state.provisional.values()} - living):
-            device.replica.expire(sponsor)
-            world.counts["sponsors given up"] += 1
+        state = device.state
+        awaited = {waits.sponsor for waits in state.provisional.values()}
+        if state.bound:
+            awaited |= state.members.keys()
+        for incarnation in sorted(awaited - living - state.expired.keys()):
+            world.counts["given up as gone"] += device.replica.expire(incarnation)
 
 
 def settle(world: World) -> None:

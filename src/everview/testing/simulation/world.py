@@ -78,7 +78,7 @@ class World:
         `after` is told of the end, whatever became of it: it looks what is in the store. `returns` is True
         when the device may tell again what it told before.
         """
-        before = (device.incarnation, device.state.joined)
+        before = (device.incarnation, device.state.joined, device.state.lifted)
         device.arm(0 if device.rewound_from else crash)
         try:
             yield
@@ -92,7 +92,7 @@ class World:
         if after is not None:
             after()
         joined = device.state.joined
-        changed = before != (device.incarnation, joined)
+        changed = before != (device.incarnation, joined, device.state.lifted)
         if device.rewound_from is not None and device.rewound_from[0] != device.incarnation:
             device.rewound_from = None
             self.counts["rewinds found out"] += 1

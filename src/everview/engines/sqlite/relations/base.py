@@ -148,10 +148,11 @@ class StoredRelation(ABC):
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join rows into the table, leave what changed in the delta; return how many grew."""
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
+    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int) -> int:
         """Begin of joining: what the snapshot's vector (in the temporary table) does not cover is unseen.
 
-        It is lifted above the floor, where nobody knows the row's length; return how many rows were.
+        It is lifted by an even number above the floor, where nobody knows the row's length; return how many
+        rows were.
         """
         return 0
 

@@ -144,19 +144,16 @@ class SetRelation(StoredRelation):
     def _key(self) -> str:
         return ", ".join(self.table.key()) or "1"
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """All that is unseen goes up by the floor, made even: what lives keeps its lead over what is dead.
+    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int) -> int:
+        """All that is unseen goes up: what lives keeps its lead over what is dead.
 
         The dead too, or a lifted row would outlive a deletion that had seen it; and what the snapshot holds
         as well, or a row would lose to a deletion that it had seen, and that another site has lifted.
         """
-        floor = commit.floors.get(self.relation.name, 0)
-        if not floor:
-            return 0
         return connection.execute(
             f"UPDATE {self.table.name} AS r SET cl = cl + ?, version = ?, site = 0, seq = 0 "
             f"WHERE NOT {covers('r')}",
-            (floor + floor % 2, commit.version),
+            (by, commit.version),
         ).rowcount
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
