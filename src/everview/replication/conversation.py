@@ -31,6 +31,9 @@ from everview.replication.staging import Staging
 from everview.replication.state import Peer
 from everview.replication.wire import decode, encode
 
+_AWAITED = 1024
+"""How many requests are remembered; an answer to an older one is not taken, and asked for again."""
+
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
 
@@ -67,6 +70,8 @@ class Conversation:
         self._asked: set[str] = set()
         self._derived: set[str] = set()
         self._next: int | None = None
+        # Cut → the incarnation that asked for it, and the groups it was in.
+        self._awaited: dict[int, tuple[str, dict[str, str]]] = {}
         # Sender → stream → commits (first, latest] that brought only what it gave, and need not go back.
         self._from: dict[str, dict[str, tuple[int, int]]] = {}
         with store.exclusive(), store.explained("opened"):
@@ -298,8 +303,8 @@ class Conversation:
         asked = {name: cursors.get(name, START) if name in state.joined else START for name in streams}
         begun = Staging(connection, sender).last()
         if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
-            return Request(sender, asked, joined, begun.cut, begun.reached)
-        return Request(sender, asked, joined, self._store.environment.tag(), b"")
+            return self._await(Request(sender, asked, joined, begun.cut, begun.reached))
+        return self._await(Request(sender, asked, joined, self._store.environment.tag(), b""))
 
     # Serving.
 
@@ -402,10 +407,35 @@ class Conversation:
 
     # Taking.
 
+    def _awaits(self, page: Page) -> bool:
+        """Whether a page answers what this site has asked, being what it still is.
+
+        A page leaves out what the reader had when it asked. To a site that has taken a new incarnation since,
+        or has left its group, and joins by a snapshot, it would look as if that had been collected.
+        """
+        asked = self._awaited.get(page.cut)
+        if asked is None:
+            return False
+        incarnation, joined = asked
+        now = self._knowledge.state.joined
+        return incarnation == self._knowledge.incarnation and all(
+            now.get(name) == group for name, group in joined.items() if name in page.froms
+        )
+
+    def _await(self, request: Request) -> Request:
+        knowledge = self._knowledge
+        joined = {name: knowledge.state.joined[name] for name in request.joined}
+        self._awaited[request.cut] = (knowledge.incarnation, joined)
+        while len(self._awaited) > _AWAITED:
+            del self._awaited[next(iter(self._awaited))]
+        return request
+
     def _take_page(self, message: Message, data: bytes, rights: Rights) -> Applied | None:
         """Stage a page of a cut; at the last one apply it all."""
         page = message.page
         assert page is not None
+        if not self._awaits(page):
+            return Applied(Outcome.GAP)
         if page.done and not page.after:
             return self._apply(None, message, rights)
         with self._store.writing() as connection:
