@@ -76,6 +76,7 @@ def main():
     # A page for each table: with small ones the file is small.
     raw = sqlite3.connect(path, isolation_level=None)
     for sql in (
+        "UPDATE everview_store SET file = ''",  # where it was made is nobody's business
         "PRAGMA journal_mode = DELETE",
         "PRAGMA page_size = 512",
         "VACUUM",

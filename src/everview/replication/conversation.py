@@ -132,7 +132,7 @@ class Conversation:
         self._check(message)
         applied = self._take_page(message, data, rights) if message.page is not None else None
         with self._telling():
-            anew = self._meet(message, dialling=bool(address))
+            anew = self._meet(message, rights, dialling=bool(address))
             if address:
                 now = self._store.environment.now_us()
                 self._knowledge.state.peers[address] = Peer(message.sites[0], now)
@@ -256,11 +256,11 @@ class Conversation:
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
         return gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
 
-    def _meet(self, message: Message, *, dialling: bool = False) -> bool:
+    def _meet(self, message: Message, rights: Rights = ALL, *, dialling: bool = False) -> bool:
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
 
         So does a site that was given up, and one that meets a smaller group than its own. Of two strangers
-        the one that was dialled founds what both hold.
+        the one that was dialled founds what both hold; what it may not give to the other, the other founds.
         """
         knowledge, connection = self._knowledge, self._store.writer.connection
         head = knowledge.head(connection)
@@ -282,9 +282,10 @@ class Conversation:
             knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         if request is not None:
-            wants = [stream for stream in request.streams if stream not in request.joined]
+            wants = [s for s in request.streams if s not in request.joined and rights.may_read(s)]
             if request.sender:  # asked, and not merely overheard
-                held = set(request.streams) if dialling else set()
+                read = knowledge.state.cursors.get(message.sites[0])
+                held = set(request.streams) if dialling and not read else set()
                 inputs = self._store.engine.inputs_of
                 knowledge.groups.found(stream for stream in wants if not held.issuperset(inputs(stream)))
             knowledge.groups.enlist(message.sites[0], wants)
