@@ -87,6 +87,8 @@ def test_an_interrupted_load_changes_nothing(here, store, rows):
         [sys.executable, "-m", "everview", "insert", store, "visit", "-", "-f", "csv"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background lets them ignore this signal, and so would the child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - there is one thread
     )
     process.stdin.write(b"id,place\n" + b"1,Oslo\n" * 30_000)  # more than a chunk and a pipe hold: it reads
     process.stdin.flush()
