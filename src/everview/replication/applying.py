@@ -250,17 +250,18 @@ class Cut:
         if relation is not None and relation.semantics is Semantics.KEYED:
             place = len(relation.schema) + 1
             stamps = [row[place] for row in rows]
-            ahead = sum(stamp > limit for stamp in stamps)
-            if ahead:
+            latest = max(stamps, default=0)
+            if latest > limit:
                 _LOG.warning(
                     "%d rows of %s from %s have stamps more than 60 s ahead of this clock, up to %s; they "
                     "are kept, and count when their time comes: check the clocks",
-                    ahead,
+                    sum(stamp > limit for stamp in stamps),
                     stream,
                     self.knowledge.state.names.get(self.sender) or self.sender,
-                    _moment(max(stamps)),
+                    _moment(latest),
                 )
-            clock.observe(max((stamp for stamp in stamps if stamp <= limit), default=0))
+                latest = max((stamp for stamp in stamps if stamp <= limit), default=0)
+            clock.observe(latest)
         return limit
 
     def _rows(self, message: Message, section: Section, part: Part) -> list[Row]:
@@ -293,8 +294,8 @@ class Cut:
             if relation is None or floor <= state.floors.get(name, 0):
                 continue
             if relation.semantics is Semantics.KEYED:
-                if floor > GREATEST:
-                    continue
+                if floor > store.clock.limit():
+                    continue  # of a clock that runs ahead; it comes again, and counts when its time has come
                 store.clock.observe(floor)
                 self.commit.stamp = store.clock.stamp()
             elif floor > LONGEST:

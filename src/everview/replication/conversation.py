@@ -129,7 +129,7 @@ class Conversation:
 
     def hear(self, message: Message, data: bytes, address: str, rights: Rights = ALL) -> Applied | None:
         """Take what a message brings; None when its page is one of several, or it has none."""
-        self._check(message)
+        self._check(message, rights)
         applied = self._take_page(message, data, rights) if message.page is not None else None
         with self._telling():
             anew = self._meet(message, rights, dialling=bool(address))
@@ -153,7 +153,6 @@ class Conversation:
         """Answer a message; WireError if it is none, and the store's own errors as they are."""
         try:
             message = decode(data)
-            self._check(message, rights)
             applied = self.hear(message, data, "", rights)
             more = message.page is None or (applied is None and not message.page.done)
             again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)

@@ -16,18 +16,6 @@ class AddWinsIds(Liveness):
     __slots__ = ()
     lattice: AddWinsRelation
 
-    @property
-    def ids(self) -> str:
-        return self.lattice.table.name
-
-    @property
-    def number(self) -> str:
-        return "id"
-
-    @property
-    def blob(self) -> str:
-        return "c0"
-
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.w > 0"
 

@@ -39,19 +39,19 @@ class Liveness(ABC):
     # Ids and their numbers.
 
     @property
-    @abstractmethod
     def ids(self) -> str:
-        """The table of ids."""
+        """The table of ids: the lattice's own, where that numbers them."""
+        return self.lattice.table.name
 
     @property
-    @abstractmethod
     def number(self) -> str:
         """The column of an id's number."""
+        return "id"
 
     @property
-    @abstractmethod
     def blob(self) -> str:
         """The column of the id itself."""
+        return "c0"
 
     @abstractmethod
     def dead(self, alias: str) -> str:

@@ -9,8 +9,8 @@ from functools import cached_property
 from everview.engines.sqlite.derivations.liveness import Liveness
 from everview.engines.sqlite.parts import COUNT, ID, SITE, Arrival, PartColumn, Row
 from everview.engines.sqlite.relations.base import covers
-from everview.engines.sqlite.relations.sets import SetRelation
-from everview.engines.sqlite.relations.staging import pour, stage
+from everview.engines.sqlite.relations.sets import LENGTHS, SetRelation
+from everview.engines.sqlite.relations.staging import each_once, pour, stage
 
 
 class NumberedSet(SetRelation):
@@ -42,7 +42,7 @@ class NumberedSet(SetRelation):
 
         Mostly all of a cut are new, or all are known; which of the two is tried first, the first one says.
         """
-        rows, count = _each_once(arrival.rows), 0
+        rows, count = each_once(arrival.rows, LENGTHS, -3), 0
         plain = arrival.returning or not arrival.covered
         if plain and not arrival.returning and rows[0][1] == 1:
             count = self._insert_new(connection, rows, arrival.version)
@@ -85,18 +85,6 @@ class SetIds(Liveness):
     __slots__ = ()
     lattice: NumberedSet
 
-    @property
-    def ids(self) -> str:
-        return self.lattice.table.name
-
-    @property
-    def number(self) -> str:
-        return "id"
-
-    @property
-    def blob(self) -> str:
-        return "c0"
-
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.cl & 1"
 
@@ -125,15 +113,3 @@ class SetIds(Liveness):
         self.forget(connection, self.lattice.forgettable)
         gone = f"DELETE FROM {self.ids} WHERE id IN ({self.lattice.forgettable})"
         return connection.execute(gone).rowcount, 0
-
-
-def _each_once(rows: Sequence[Row]) -> Sequence[Row]:
-    """Of several lengths of one id the greatest; an honest sender has but one."""
-    if len({row[0] for row in rows}) == len(rows):
-        return rows
-    greatest: dict[bytes, Row] = {}
-    for row in rows:
-        held = greatest.get(row[0])
-        if held is None or row[1] > held[1]:
-            greatest[row[0]] = row
-    return list(greatest.values())

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 
-from everview.engines.sqlite.parts import Arrival, Chunk, Position, Row
+from everview.engines.sqlite.parts import Arrival, Chunk, Position
 from everview.engines.sqlite.relations.base import StoredRelation, read_by_version
-from everview.engines.sqlite.relations.staging import stage
+from everview.engines.sqlite.relations.staging import each_once, stage
 
 
 class EntriesRelation(StoredRelation):
@@ -156,7 +156,8 @@ class EntriesRelation(StoredRelation):
     def arrive(self, connection: sqlite3.Connection, arrival: Arrival) -> None:
         """Stage what arrived, each entry once."""
         width = len(self.table.columns)
-        stage(connection, self.arrived, _each_once(arrival.rows, width))
+        dot = itemgetter(*range(width), width + 1, width + 2)  # the value stands between
+        stage(connection, self.arrived, each_once(arrival.rows, dot, width))
 
     def sweep(self, connection: sqlite3.Connection) -> None:
         """Drop rows that have no entries left."""
@@ -164,19 +165,3 @@ class EntriesRelation(StoredRelation):
             f"DELETE FROM {self.table.name} WHERE w = 0 "
             f"AND NOT EXISTS (SELECT 1 FROM {self.entries} AS e WHERE e.row = id)"
         )
-
-
-def _each_once(rows: Sequence[Row], width: int) -> Sequence[Row]:
-    """Of several values of one entry the greatest; an honest sender has but one. The value comes first."""
-
-    def key(row: Row) -> Row:
-        return (*row[:width], *row[width + 1 : width + 3])
-
-    if len(set(map(key, rows))) == len(rows):
-        return rows
-    greatest: dict[Row, Row] = {}
-    for row in rows:
-        held = greatest.get(key(row))
-        if held is None or row[width] > held[width]:
-            greatest[key(row)] = row
-    return list(greatest.values())

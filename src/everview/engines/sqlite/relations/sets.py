@@ -5,12 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
-from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, Row, value
+from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.relations.staging import stage
+from everview.engines.sqlite.relations.staging import each_once, stage
+
+LENGTHS = itemgetter(slice(None, -3))
+"""What a row that arrives is known by: all but its length and origin."""
 
 
 class SetRelation(StoredRelation):
@@ -131,7 +135,7 @@ class SetRelation(StoredRelation):
         )
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        stage(connection, self.arrived, _each_once(arrival.rows))
+        stage(connection, self.arrived, each_once(arrival.rows, LENGTHS, -3))
         if arrival.covered and not arrival.returning:
             connection.execute(self._ignore)
         if arrival.returning:
@@ -182,15 +186,3 @@ class SetRelation(StoredRelation):
             f"UPDATE {self.table.name} SET version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
             (commit.version, old, since),
         ).rowcount
-
-
-def _each_once(rows: Sequence[Row]) -> Sequence[Row]:
-    """Of several lengths for one tuple the greatest; an honest sender has but one."""
-    if len({row[:-3] for row in rows}) == len(rows):
-        return rows
-    greatest: dict[Row, Row] = {}
-    for row in rows:
-        held = greatest.get(row[:-3])
-        if held is None or row[-3] > held[-3]:
-            greatest[row[:-3]] = row
-    return list(greatest.values())

@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from everview.engines.sqlite.parts import Row
+
 _CHUNK = 250
 """Rows in one INSERT … VALUES: less than half the time a row of `executemany` takes."""
 
@@ -38,6 +40,21 @@ def pour(
         values = _values(len(part[0]), len(part), before=marks)
         total += connection.execute(sql(values), [*same, *chain.from_iterable(part)]).rowcount
     return total
+
+
+def each_once(rows: Sequence[Row], key: Callable[[Row], Any], place: int) -> Sequence[Row]:
+    """Of several rows with one key the one with the greatest value in a place; an honest sender has but one.
+
+    `key` is an `itemgetter`: looking for keys that come twice is all that is done to most rows.
+    """
+    if len(set(map(key, rows))) == len(rows):
+        return rows
+    greatest: dict[Any, Row] = {}
+    for row in rows:
+        held = greatest.setdefault(key(row), row)
+        if row[place] > held[place]:
+            greatest[key(row)] = row
+    return list(greatest.values())
 
 
 def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
