@@ -1,7 +1,8 @@
-"""Leave a small store of the present format behind: python tests/prior_stores/create.py
+"""Leave small stores of the present format behind: python tests/prior_stores/create.py
 
 To be run before the format changes, never for a format whose file is there already: those files are what
-users have. Beside the store stands what its relations hold, as Python literals.
+users have. Beside each store stands what it shows, as Python literals. In `received/` there is one that hosts
+views alone, and the one that it got them from.
 """
 
 import datetime as dt
@@ -36,6 +37,9 @@ CREATE MATERIALIZED VIEW tags AS SELECT DISTINCT tag FROM tag;
 """
 
 
+VIEWS = frozenset({"good", "placed", "tags", "untagged"})
+
+
 def fill(site):
     """Rows of all kinds, some of them gone again."""
     noon = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
@@ -67,12 +71,37 @@ def fill(site):
 
 
 def main():
-    path = FOLDER / f"format_{FORMAT}.db"
-    if path.exists():
-        sys.exit(f"{path.name} is there already")
-    with ev.Site.open(path, ev.Program.parse(PROGRAM), name="old") as site:
-        fill(site)
-        held = {name: site.rows(name) for name in site.program.names()}
+    alone = FOLDER / f"format_{FORMAT}.db"
+    received, sender = (FOLDER / "received" / f"format_{FORMAT}{end}.db" for end in ("", "_sender"))
+    if alone.exists() and received.exists():
+        sys.exit(f"{alone.name} is there already")
+    program = ev.Program.parse(PROGRAM)
+    if not alone.exists():
+        with ev.Site.open(alone, program, name="old") as site:
+            fill(site)
+            keep(site, alone)
+    with (
+        ev.Site.open(sender, program, name="sender") as holder,
+        ev.Site.open(received, program, name="old", hosts=VIEWS) as viewer,
+    ):
+        fill(holder)
+        viewer.sync(holder)
+        holder.sync(viewer)
+        keep(viewer, received, VIEWS)
+        keep(holder, sender)
+    for path in (alone, received, sender):
+        shrink(path)
+        path.with_name(f"{path.name}-shown").unlink(missing_ok=True)
+
+
+def keep(site, path, shown=None):
+    """Write down what a site shows."""
+    names = [name for name in site.program.names() if shown is None or name in shown]
+    lines = [f"{name}: {site.rows(name)!r}" for name in names]
+    path.with_suffix(".rows.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def shrink(path):
     # A page for each table: with small ones the file is small.
     raw = sqlite3.connect(path, isolation_level=None)
     for sql in (
@@ -84,8 +113,6 @@ def main():
     ):
         raw.execute(sql)
     raw.close()
-    lines = [f"{name}: {rows!r}" for name, rows in held.items()]
-    path.with_suffix(".rows.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -271,7 +271,10 @@ def test_two_values_under_one_stamp_are_neither(world):
         with a._replica._committing() as connection:
             a._replica._knowledge.intern(connection, ["other"])
             number = a._replica._knowledge.numbers["other"]
-            arrival = Arrival([(*row, 1, past, number, 1) for row in rows], a._writing.commit.version)
+            arrival = Arrival(
+                list(zip(*((*row, 1, past, number, 1) for row in rows), strict=True)),
+                a._writing.commit.version,
+            )
             a._store.engine.merge(connection, "k", 0, replace(arrival, limit=past))
 
     arrive((1, "x"))

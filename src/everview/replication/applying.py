@@ -5,24 +5,21 @@ The order of the checks is that of docs/REPLICATION.md; `tests/model/sync.py` is
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
-from typing import Any
 
 from everview.engines.sqlite.engine import Engine, OnChange
 from everview.engines.sqlite.names import TAGS
-from everview.engines.sqlite.parts import Arrival, Part, Row
+from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.relations.keyed import TOP
-from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Semantics
+from everview.replication.admitting import LONGEST, admitted, observe
 from everview.replication.gossip import known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
@@ -30,12 +27,8 @@ from everview.replication.messages import START, Cursor, Gossip, Message, Page, 
 from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told
-from everview.replication.wire import check
 
 _LOG = logging.getLogger("everview")
-
-LONGEST = 1 << 62
-"""No causal length is above this: one that claims to be is dropped."""
 
 
 class Outcome(Enum):
@@ -221,71 +214,23 @@ class Cut:
         stream = self.engine.streams[section.stream]
         if section.part >= len(stream.parts):
             raise WireError(f"{stream.name} has no part {section.part}", where="section")
-        part = stream.parts[section.part]
-        check(section, part.columns, len(message.sites))
-        rows = self._rows(message, section, part)
+        columns = admitted(self.knowledge, message, section, stream.parts[section.part])
         covered = False
         if stream.name not in joining and section.part < len(stream.wholes):
             whole = stream.wholes[section.part]
             told = self.knowledge.membership.own(whole).vector
             vector = self.knowledge.vector(told)
-            covered = any(seq <= vector.get(site, 0) for site, seq in {row[-2:] for row in rows})
+            covered = any(seq <= vector.get(site, 0) for site, seq in set(zip(*columns[-2:], strict=True)))
             if covered:
                 self.knowledge.lay_out(self.connection, told)
-        limit = self._observe(rows, section.stream)
         arrival = Arrival(
-            rows,
+            columns,
             self.commit.version,
             covered,
             returning=stream.name in returning,
-            limit=limit,
+            limit=observe(self.knowledge, columns, section.stream, self.sender),
         )
         return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
-
-    def _observe(self, rows: list[Row], stream: str) -> int:
-        """See that this clock is past every stamp that has come; return the greatest that counts as such."""
-        clock = self.knowledge.store.clock
-        limit = clock.limit()
-        relation = self.engine.program.relations.get(stream)
-        if relation is not None and relation.semantics is Semantics.KEYED:
-            place = len(relation.schema) + 1
-            stamps = [row[place] for row in rows]
-            latest = max(stamps, default=0)
-            if latest > limit:
-                _LOG.warning(
-                    "%d rows of %s from %s have stamps more than 60 s ahead of this clock, up to %s; they "
-                    "are kept, and count when their time comes: check the clocks",
-                    sum(stamp > limit for stamp in stamps),
-                    stream,
-                    self.knowledge.state.names.get(self.sender) or self.sender,
-                    _moment(latest),
-                )
-                latest = max((stamp for stamp in stamps if stamp <= limit), default=0)
-            clock.observe(latest)
-        return limit
-
-    def _rows(self, message: Message, section: Section, part: Part) -> list[Row]:
-        """The rows of a section, sites by their numbers here; what no site could have written left out."""
-        columns: list[Sequence[Any]] = list(section.columns)
-        for index, column in enumerate(part.columns):
-            if column.word == "site":
-                numbers = [self.knowledge.numbers[inc] for inc in message.sites]
-                columns[index] = [numbers[place] for place in columns[index]]
-        rows: list[Row] = list(zip(*columns, strict=True))
-        relation = self.engine.program.relations.get(section.stream)
-        if relation is None:
-            return rows
-        kept = _possible(rows, columns, relation)
-        if relation.owner is not None:
-            kept = self._owned(kept, relation.columns.index(relation.owner))
-        self.knowledge.state.dropped += len(rows) - len(kept)
-        return kept
-
-    def _owned(self, rows: list[Row], owner: int) -> list[Row]:
-        """Rows that the site named in them wrote; a deleted key names none."""
-        names = self.knowledge.state.names
-        by_number = {number: names.get(inc, "") for inc, number in self.knowledge.numbers.items()}
-        return [row for row in rows if row[owner] is None or by_number[row[-2]] == row[owner]]
 
     def _raise_floors(self) -> None:
         state, store = self.knowledge.state, self.knowledge.store
@@ -351,25 +296,3 @@ class Cut:
             self.knowledge.store.clock.last,
         )
         membership.believe(self.told)
-
-
-def _moment(stamp: int) -> str:
-    try:
-        return dt.datetime.fromtimestamp(microseconds(stamp) / 1e6, tz=dt.UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):
-        return "a time no calendar has"
-
-
-def _possible(rows: list[Row], columns: Sequence[Sequence[Any]], relation: Relation) -> list[Row]:
-    """Drop rows with lengths or stamps that no site can have given them."""
-    width = len(relation.schema)
-    match relation.semantics:
-        case Semantics.SET | Semantics.ADD_WINS as kind:
-            limits = [(width, 1, LONGEST if kind is Semantics.SET else 2)]
-        case Semantics.KEYED:
-            limits = [(width, 0, TOP), (width + 1, 0, GREATEST)]
-        case _:
-            limits = [(width, -LONGEST, LONGEST)]
-    if not rows or all(least <= min(columns[i]) and max(columns[i]) <= most for i, least, most in limits):
-        return rows
-    return [row for row in rows if all(least <= row[i] <= most for i, least, most in limits)]

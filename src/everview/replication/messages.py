@@ -7,6 +7,7 @@ round trip serves both directions, and a site that can only dial out still gives
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -56,7 +57,7 @@ class Section(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     stream: str
     part: Count
     count: Count
-    columns: list[list[Any]]
+    columns: list[Sequence[Any]]
 
 
 class Page(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

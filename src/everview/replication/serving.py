@@ -152,7 +152,7 @@ def _section(
     register: Register,
     names: Mapping[int, str],
 ) -> Section:
-    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
+    columns: list[Sequence[Any]] = [list(column) for column in zip(*rows, strict=True)]
     for index, column in enumerate(part.columns):
         if column.word == "site":
             places = {site: register.place(names[site]) for site in set(columns[index])}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from everview.engines.sqlite.derivations.keyed_ids import KeyedIds
+from everview.engines.sqlite.derivations.liveness import Liveness
 from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.names import SITES, STORE
+from everview.engines.sqlite.ids import halves
+from everview.engines.sqlite.names import HOSTS, SITES, STORE
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.language.program import Program
 from everview.language.relations import Semantics
 
-FORMAT = 2
+FORMAT = 3
 """The format that this version writes. A change of it leaves a small file in `tests/prior_stores/`."""
 
 
@@ -87,5 +90,42 @@ def _relation_to_2(connection: sqlite3.Connection, relation: StoredRelation) -> 
     connection.execute("DROP TABLE everview_old")
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
+def _to_3(connection: sqlite3.Connection) -> None:
+    """In format 3 the ids that received views know are pairs of integers."""
+    (text,) = connection.execute(f"SELECT program FROM {STORE}").fetchone()
+    program = Program.parse(text)
+    hosts = frozenset(name for (name,) in connection.execute(f"SELECT name FROM {HOSTS}"))
+    connection.create_function(
+        "everview_half",
+        2,
+        lambda id_, half: None if id_ is None else halves(id_)[half],
+        deterministic=True,
+    )
+    for received in Engine(program, hosts or frozenset(program.names())).received.values():
+        for liveness in received.inputs:
+            _liveness_to_3(connection, liveness)
+
+
+def _liveness_to_3(connection: sqlite3.Connection, liveness: Liveness) -> None:
+    split = {"c0": ("c0", "c1")}
+    if isinstance(liveness, KeyedIds):
+        split |= {"c1": ("c2", "c3"), "id": liveness.halves}
+    for table in liveness.tables:
+        connection.execute(f"CREATE TABLE {table}_old AS SELECT * FROM {table}")
+        connection.execute(f"DROP TABLE {table}")
+    for statement in liveness.ddl():
+        connection.execute(statement)
+    for table in liveness.tables:
+        names: list[str] = []
+        terms: list[str] = []
+        for _, column, *_ in connection.execute(f"PRAGMA table_info({table}_old)").fetchall():
+            names += split.get(column, (column,))
+            terms += [f"everview_half({column}, {half})" for half in (0, 1)] if column in split else (column,)
+        connection.execute(
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(terms)} FROM {table}_old"
+        )
+        connection.execute(f"DROP TABLE {table}_old")
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2, 2: _to_3}
 """Format n → what turns a file of format n into one of n + 1."""

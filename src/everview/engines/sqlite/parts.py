@@ -37,7 +37,7 @@ class PartColumn:
     """A column on the wire: a value of a field's type as it is stored, or one of the words below.
 
     `site` is a number from the store's table of sites; `count` is an integer that
-    is not negative; `integer` any integer; `id` is 16 bytes.
+    is not negative; `integer` any integer; `id` is 16 bytes, and so is an `optional id` that is not NULL.
     """
 
     word: str
@@ -48,6 +48,7 @@ SITE = PartColumn("site")
 COUNT = PartColumn("count")
 INTEGER = PartColumn("integer")
 ID = PartColumn("id")
+OPTIONAL_ID = PartColumn("optional id")
 
 
 def value(field: Field) -> PartColumn:
@@ -57,7 +58,7 @@ def value(field: Field) -> PartColumn:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Rows that came with a cut, in the form of the part's columns, sites numbered as in this store.
+    """Rows that came with a cut, column by column as the part has them, sites numbered as in this store.
 
     `covered` is True when some of them may lie below the reader's own vector, which is then in the temporary
     table `everview_vector (site, seq)`: a row that is not held although the vector covers its origin was
@@ -65,12 +66,20 @@ class Arrival:
     snapshot decides, and nothing is ignored.
     """
 
-    rows: Sequence[Row]
+    columns: Sequence[Sequence[Any]]
     version: int
     covered: bool = False
     returning: bool = False
     limit: int = 0
     """The greatest stamp whose time has come."""
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows one by one; where it matters, columns are several times faster."""
+        return list(zip(*self.columns, strict=True))
 
 
 class Part(Protocol):

@@ -13,12 +13,14 @@ from itertools import compress, repeat
 from operator import is_not
 from typing import Any, assert_never
 
+from everview.engines.sqlite.ids import Ids
 from everview.engines.sqlite.parts import PartColumn
 from everview.engines.sqlite.scalars.storage import NAN_TEXT, is_long, store_value
 from everview.errors import WireError
+from everview.language.identity import ID_BYTES
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
 from everview.replication.messages import Section
-from everview.replication.wire.codes import ID_BYTES
+from everview.replication.wire.integers import Integers, within
 
 __all__ = ["check"]
 
@@ -56,14 +58,22 @@ def _wrong(column: Sequence[Any], wanted: PartColumn, sites: int) -> str | None:
         case "integer":
             return _range(column, BIGINT_MIN, BIGINT_MAX)
         case "id":
-            return _kinds(column, bytes) or _lengths(column, ID_BYTES)
+            return None if isinstance(column, Ids) else _wrong_ids(column)
+        case "optional id":
+            return _wrong_ids([id_ for id_ in column if id_ is not None])
         case "value" if wanted.field is not None:
-            present = list(compress(column, map(is_not, column, repeat(None))))
+            present = _present(column)
             if len(present) < len(column) and not wanted.field.nullable:
                 return "NULL, where no NULL may be"
             return _wrong_value(present, wanted.field.type)
         case word:
             raise AssertionError(f"no column is called {word}")
+
+
+def _present(column: Sequence[Any]) -> Sequence[Any]:
+    if isinstance(column, Integers):
+        return column
+    return list(compress(column, map(is_not, column, repeat(None))))
 
 
 def _wrong_value(column: Sequence[Any], target: Type) -> str | None:
@@ -98,16 +108,20 @@ def _kinds(column: Sequence[Any], *allowed: type) -> str | None:
     return f"a value of type {min(kind.__name__ for kind in others)}" if others else None
 
 
+def _wrong_ids(column: Sequence[Any]) -> str | None:
+    return _kinds(column, bytes) or _lengths(column, ID_BYTES)
+
+
 def _lengths(column: Sequence[Any], length: int) -> str | None:
     return None if set(map(len, column)) <= {length} else f"a value that has not the length {length}"
 
 
 def _range(column: Sequence[Any], least: int, greatest: int) -> str | None:
-    if (wrong := _kinds(column, int)) is not None or not column:
+    if not isinstance(column, Integers) and (wrong := _kinds(column, int)) is not None:
         return wrong
-    if min(column) < least or max(column) > greatest:
-        return f"an integer that is not within {least} and {greatest}"
-    return None
+    return (
+        None if within(column, least, greatest) else f"an integer that is not within {least} and {greatest}"
+    )
 
 
 def _wrong_double(column: Sequence[Any]) -> str | None:

@@ -6,9 +6,10 @@ import struct
 from collections.abc import Sequence
 from itertools import chain
 
+from everview.engines.sqlite.ids import IdTable
 from everview.errors import WireError
+from everview.language.identity import ID_BYTES
 from everview.replication.messages import PROTOCOL, Message, Section
-from everview.replication.wire.codes import ID_BYTES
 from everview.replication.wire.columns import decode_column, encode_column, ids_of
 from everview.replication.wire.frame import LEVEL, frame, unframe
 from everview.replication.wire.header import SectionHeader, header_of, message_of, read_header, write_header
@@ -67,9 +68,8 @@ def decode(data: bytes, *, limit: int = LIMIT) -> Message:
     outlines = header.page.sections if header.page else []
     rest = content[_SIZE.size + size :]
     _measure(outlines, header.ids, len(rest), limit)
-    table = bytes(rest[: header.ids * ID_BYTES])
-    ids = [table[place : place + ID_BYTES] for place in range(0, len(table), ID_BYTES)]
-    rest = rest[len(table) :]
+    ids = IdTable(bytes(rest[: header.ids * ID_BYTES]))
+    rest = rest[len(ids.data) :]
     sections = []
     for outline in outlines:
         columns = []

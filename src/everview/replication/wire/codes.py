@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["ID_BYTES", "Code"]
-
-ID_BYTES = 16
+__all__ = ["Code"]
 
 
 class Code(enum.IntEnum):

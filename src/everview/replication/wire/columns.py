@@ -15,9 +15,11 @@ from itertools import accumulate, compress, repeat
 from operator import is_
 from typing import Any
 
+from everview.engines.sqlite.ids import Ids, IdTable
 from everview.errors import WireError
-from everview.replication.wire.codes import ID_BYTES, Code
-from everview.replication.wire.integers import pack, unpack
+from everview.language.identity import ID_BYTES
+from everview.replication.wire.codes import Code
+from everview.replication.wire.integers import pack, unpack, within
 
 __all__ = ["decode_column", "encode_column", "ids_of"]
 
@@ -120,7 +122,7 @@ def _encode_blobs(column: Column) -> bytes:
     return bytes([Code.BLOBS]) + _LENGTH.pack(len(lengths)) + lengths + b"".join(column)
 
 
-def decode_column(data: memoryview, count: int, ids: Sequence[bytes], depth: int = 1) -> list[Any]:
+def decode_column(data: memoryview, count: int, ids: IdTable, depth: int = 1) -> Column:
     """Return the `count` values of a column; WireError if the bytes are not one."""
     if not data:
         raise WireError("a column is empty", where="column")
@@ -137,7 +139,7 @@ def decode_column(data: memoryview, count: int, ids: Sequence[bytes], depth: int
         case Code.BLOBS:
             return _decode_blobs(rest, count)
         case Code.IDS:
-            return _pick(ids, unpack(rest, count))
+            return Ids(ids, _places(unpack(rest, count), len(ids)))
         case Code.DICTIONARY:
             return _decode_dictionary(data, count, ids, depth)
         case Code.MIXED:
@@ -184,7 +186,7 @@ def _decode_blobs(data: memoryview, count: int) -> list[bytes]:
     return list(map(bytes(rest).__getitem__, slices))
 
 
-def _decode_dictionary(data: memoryview, count: int, ids: Sequence[bytes], depth: int) -> list[Any]:
+def _decode_dictionary(data: memoryview, count: int, ids: IdTable, depth: int) -> list[Any]:
     if len(data) < _PARTS.size:
         raise WireError("a dictionary ends within its first fields", where="column")
     _, distinct, size = _PARTS.unpack_from(data)
@@ -195,7 +197,7 @@ def _decode_dictionary(data: memoryview, count: int, ids: Sequence[bytes], depth
     return _pick(values, unpack(rest[size:], count))
 
 
-def _decode_mixed(data: memoryview, count: int, ids: Sequence[bytes], depth: int) -> list[Any]:
+def _decode_mixed(data: memoryview, count: int, ids: IdTable, depth: int) -> list[Any]:
     if depth > 1:
         raise WireError("a mixed column lies within another column", where="column")
     part, rest = _split(data)
@@ -215,6 +217,10 @@ def _decode_mixed(data: memoryview, count: int, ids: Sequence[bytes], depth: int
 
 
 def _pick(values: Sequence[Any], places: list[int]) -> list[Any]:
-    if places and (min(places) < 0 or max(places) >= len(values)):
+    return list(map(values.__getitem__, _places(places, len(values))))
+
+
+def _places(places: list[int], count: int) -> list[int]:
+    if not within(places, 0, count - 1):
         raise WireError("a column names a value that its dictionary does not have", where="column")
-    return list(map(values.__getitem__, places))
+    return places

@@ -17,7 +17,7 @@ from operator import ne, sub
 from everview.errors import WireError
 from everview.replication.wire.codes import Code
 
-__all__ = ["pack", "unpack"]
+__all__ = ["Integers", "pack", "unpack", "within"]
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _WHOLE = 8
@@ -26,6 +26,23 @@ _STEPS = struct.Struct("<BBqq")
 _PARTS = struct.Struct("<BII")
 _FEW = 8
 """Runs are written as runs when there is at most one for so many numbers."""
+
+
+class Integers(list[int]):
+    """Integers that were read from a column, and bounds that they keep: its bytes can hold no others."""
+
+    __slots__ = ("greatest", "least")
+
+    def __init__(self, values: Iterable[int], least: int, greatest: int) -> None:
+        super().__init__(values)
+        self.least, self.greatest = least, greatest
+
+
+def within(values: Sequence[int], least: int, greatest: int) -> bool:
+    """Whether all integers lie between two; mostly the bounds of their column say so."""
+    if isinstance(values, Integers) and least <= values.least and values.greatest <= greatest:
+        return True
+    return not values or (least <= min(values) and max(values) <= greatest)
 
 
 def pack(values: Sequence[int]) -> bytes:
@@ -63,7 +80,7 @@ def _pack_runs(values: Sequence[int]) -> bytes:
     return _PARTS.pack(Code.RUNS, len(ends), len(lengths)) + lengths + distinct
 
 
-def unpack(data: memoryview, count: int) -> list[int]:
+def unpack(data: memoryview, count: int) -> Integers:
     """Return the integers of a column; WireError unless there are `count` of them, each of 64 bits."""
     if not data:
         raise WireError("a column is empty", where="column")
@@ -86,7 +103,7 @@ def unpack(data: memoryview, count: int) -> list[int]:
         raise WireError("a column ends within its first fields", where="column") from error
 
 
-def _unpack_runs(data: memoryview, count: int) -> list[int]:
+def _unpack_runs(data: memoryview, count: int) -> Integers:
     _, runs, size = _PARTS.unpack_from(data)
     rest = data[_PARTS.size :]
     if runs > count or size > len(rest) or Code.RUNS in {*rest[:1], *rest[size : size + 1]}:
@@ -94,25 +111,30 @@ def _unpack_runs(data: memoryview, count: int) -> list[int]:
     lengths = unpack(rest[:size], runs)
     if min(lengths, default=1) < 1 or sum(lengths) != count:
         raise WireError("the runs of a column are not as long as the column", where="column")
-    return list(chain.from_iterable(map(repeat, unpack(rest[size:], runs), lengths)))
+    values = unpack(rest[size:], runs)
+    repeated = chain.from_iterable(map(repeat, values, lengths))
+    return Integers(repeated, values.least, values.greatest)
 
 
-def _unpack_offsets(data: memoryview, count: int, width: int, base: int) -> list[int]:
+def _unpack_offsets(data: memoryview, count: int, width: int, base: int) -> Integers:
     if width > _WHOLE or len(data) != width * count or (width == _WHOLE and base):
         raise WireError(f"{len(data)} bytes are not {count} integers of {width} bytes", where="column")
     if width == 0:
-        return [base] * count
+        return Integers([base] * count, base, base)
     offsets = data.tolist() if width == 1 else _joined(data, count, width)
-    if base == 0:
-        return offsets
-    values = list(map(base.__add__, offsets))
-    return _checked(values) if base + 256**width > _GREATEST else values
+    if width == _WHOLE:
+        return Integers(offsets, _LEAST, _GREATEST)
+    greatest = base + 256**width - 1
+    if greatest > _GREATEST:
+        return _checked(list(map(base.__add__, offsets)))
+    return Integers(map(base.__add__, offsets) if base else offsets, base, greatest)
 
 
-def _checked(values: list[int]) -> list[int]:
-    if min(values, default=0) < _LEAST or max(values, default=0) > _GREATEST:
+def _checked(values: list[int]) -> Integers:
+    least, greatest = min(values, default=0), max(values, default=0)
+    if least < _LEAST or greatest > _GREATEST:
         raise WireError("an integer of a column has more than 64 bits", where="column")
-    return values
+    return Integers(values, least, greatest)
 
 
 def _type(width: int) -> str:

@@ -109,7 +109,9 @@ class Peer:
         for number, rows in sections:
             if rows:
                 part = self.engine.streams[stream].parts[number]
-                grown += part.merge(self.connection, Arrival(rows, self.version + 1, limit=limit))
+                grown += part.merge(
+                    self.connection, Arrival(list(zip(*rows, strict=True)), self.version + 1, limit=limit)
+                )
         self.version += bool(grown)
         self.engine.propagate(self.connection, (source.delta,), self._changed, shrinks=True)
         return grown

@@ -220,9 +220,9 @@ def test_an_id_that_was_collected_here_is_ignored():
     rows = next(rows for number, rows in sections if number == 0 and rows)
     part = b.engine.streams[stream].parts[0]
     b.connection.execute(f"INSERT INTO {VECTOR} VALUES (1, 5)")
-    assert part.merge(b.connection, Arrival(rows, 1, covered=True)) == 0
+    assert part.merge(b.connection, Arrival(list(zip(*rows, strict=True)), 1, covered=True)) == 0
     b.connection.execute(f"DELETE FROM {VECTOR}")
-    assert part.merge(b.connection, Arrival(rows, 1, covered=True)) == 1
+    assert part.merge(b.connection, Arrival(list(zip(*rows, strict=True)), 1, covered=True)) == 1
 
 
 @pytest.mark.parametrize("view", ["j", "p", "q"])

@@ -20,7 +20,7 @@ class AddWinsIds(Liveness):
         return f"NOT {alias}.w > 0"
 
     def naming(self, ids: str) -> str:
-        return f"INSERT OR IGNORE INTO {self.ids} (c0, w) SELECT *, 0 FROM ({ids})"
+        return f"INSERT OR IGNORE INTO {self.ids} (c0, c1, w) SELECT *, 0 FROM ({ids})"
 
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
         found = connection.execute(
@@ -37,7 +37,7 @@ class AddWinsIds(Liveness):
     def note_turns(self, connection: sqlite3.Connection) -> int:
         count = connection.execute(
             f"INSERT INTO {self.turned} SELECT r.id, sum(d.w) FROM {self.lattice.delta} AS d "
-            f"CROSS JOIN {self.ids} AS r ON r.c0 = d.c0 GROUP BY r.id HAVING sum(d.w) <> 0"
+            f"CROSS JOIN {self.ids} AS r ON r.c0 = d.c0 AND r.c1 = d.c1 GROUP BY r.id HAVING sum(d.w) <> 0"
         ).rowcount
         connection.execute(f"DELETE FROM {self.lattice.delta}")
         return count

@@ -11,13 +11,17 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress, starmap
+from operator import add, not_
+from typing import Any
 
 from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derivations.liveness import Forget, Liveness, Turn
-from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, Row, value
+from everview.engines.sqlite.ids import ids_of, joined
+from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import read_by_version
-from everview.engines.sqlite.relations.staging import pour
+from everview.engines.sqlite.relations.staging import Columns, pour, stage_columns
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
 from everview.planner.branches import Branch
@@ -91,28 +95,19 @@ class ReceivedBranch:
     def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
         """Return what has come, or come to live, since a version, dead or not."""
         named = [
-            f"(SELECT x.{at.blob} FROM {at.ids} AS x WHERE x.{at.number} = {number})"
+            f"(SELECT x.{half} FROM {at.ids} AS x WHERE x.{at.number} = {number})"
             for at, number in zip(self.positions, self.numbers, strict=True)
+            for half in at.halves
         ]
         shown = [*self.cells, *named, "version", *self.numbers]
         select = f"SELECT {', '.join(shown)} FROM {self.table} WHERE 1"
-        return read_by_version(connection, select, self.numbers, since, after, limit)
-
-    def _resolved(self, values: str) -> str:
-        """Return rows of version, row and ids, with numbers for the ids, and how many of those are dead.
-
-        Rows that name an id without a number are left out.
-        """
-        width = len(self.schema) + 1
-        pairs = [(f"x{position}", at) for position, at in enumerate(self.positions)]
-        joins = "".join(
-            f" CROSS JOIN {at.ids} AS {x} ON {x}.{at.blob} = a.column{number}"
-            for number, (x, at) in enumerate(pairs, start=width + 1)
-        )
-        dead = " + ".join(f"({at.dead(x)})" for x, at in pairs)
-        cells = [f"a.column{number}" for number in range(1, width + 1)]
-        shown = ", ".join([*cells, *(f"{x}.{at.number}" for x, at in pairs), dead])
-        return f"SELECT {shown} FROM ({values}) AS a{joins}"
+        chunk = read_by_version(connection, select, self.numbers, since, after, limit)
+        width = len(self.schema)
+        rows = [
+            (*row[:width], *starmap(joined, zip(row[width::2], row[width + 1 :: 2], strict=True)))
+            for row in chunk.rows
+        ]
+        return Chunk(rows, chunk.reached)
 
     @cached_property
     def _into(self) -> str:
@@ -121,57 +116,56 @@ class ReceivedBranch:
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Store derivations that are not held; those that live are rows that came. Return how many."""
-        if not arrival.rows:
+        if not len(arrival):
             return 0
-        if self.delta in self.circuit.demanded:
-            return self._add(connection, arrival)
-        return self._add_unread(connection, arrival)
-
-    def _add_unread(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        """Store them where nobody asks what changed."""
-
-        def store(values: str) -> str:
-            return f"{self._into} {self._resolved(values)}"
-
-        count = pour(connection, store, arrival.rows, arrival.version)
-        if count < len(arrival.rows):  # some were there, or name an id that is not known
-            self._name_ids(connection, arrival.rows)
-            count += pour(connection, store, arrival.rows, arrival.version)
+        columns = self._numbered(connection, arrival)
+        if self.delta not in self.circuit.demanded:
+            return self._store(connection, columns, arrival.version)
+        connection.execute("SAVEPOINT attempt")
+        count = self._store(connection, columns, arrival.version)
+        if count == len(arrival):
+            self._tell(connection, columns)
+        else:  # of those that were there already nothing changes
+            connection.execute("ROLLBACK TO attempt")
+            count = self._add_unknown(connection, columns, arrival.version)
+        connection.execute("RELEASE attempt")
         return count
 
-    def _add(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        """Store them, and leave the rows of those that are new and live in the delta."""
+    def _numbered(self, connection: sqlite3.Connection, arrival: Arrival) -> list[Sequence[Any]]:
+        """The rows, numbers for their ids, and how many of those are dead."""
+        width = len(self.schema)
+        found = [
+            at.number_ids(connection, ids_of(ids))
+            for at, ids in zip(self.positions, arrival.columns[width:], strict=True)
+        ]
+        dead = found[0][1]
+        for _, more in found[1:]:
+            dead = list(map(add, dead, more))
+        return [*arrival.columns[:width], *(numbers for numbers, _ in found), dead]
 
-        def resolve(values: str) -> str:
-            return f"INSERT INTO {self.made} {self._resolved(values)}"
+    def _store(self, connection: sqlite3.Connection, columns: Columns, version: int) -> int:
+        return pour(connection, lambda rows: f"{self._into} {rows}", columns, version)
 
-        staged = len(arrival.rows)
-        if pour(connection, resolve, arrival.rows, arrival.version) < staged:
-            connection.execute(f"DELETE FROM {self.made}")
-            self._name_ids(connection, arrival.rows)
-            pour(connection, resolve, arrival.rows, arrival.version)
+    def _tell(self, connection: sqlite3.Connection, columns: Columns) -> None:
+        """Leave rows that came, and live, in the delta."""
+        cells, dead = columns[: len(self.schema)], columns[-1]
+        if any(dead):
+            cells = [list(compress(column, map(not_, dead))) for column in cells]
+        stage_columns(connection, self.delta, cells, 1)
+
+    def _add_unknown(self, connection: sqlite3.Connection, columns: Columns, version: int) -> int:
+        """Store those that are not there yet, each once, and leave the live ones in the delta."""
+        stage_columns(connection, self.made, columns)
         key = ", ".join(self.numbers)
-        store = f"{self._into} SELECT * FROM {self.made}"
-        connection.execute("SAVEPOINT attempt")
-        count = connection.execute(store).rowcount
-        if count < staged:  # of those that were there already nothing changes
-            connection.execute("ROLLBACK TO attempt")
-            connection.execute(
-                f"DELETE FROM {self.made} WHERE ({key}) IN (SELECT {key} FROM {self.table}) "
-                f"OR rowid NOT IN (SELECT min(rowid) FROM {self.made} GROUP BY {key})"
-            )
-            count = connection.execute(store).rowcount
-        connection.execute("RELEASE attempt")
+        connection.execute(
+            f"DELETE FROM {self.made} WHERE ({key}) IN (SELECT {key} FROM {self.table}) "
+            f"OR rowid NOT IN (SELECT min(rowid) FROM {self.made} GROUP BY {key})"
+        )
+        count = connection.execute(f"{self._into} SELECT ?, * FROM {self.made}", (version,)).rowcount
         come = ", ".join([*self.cells, "1"])
         connection.execute(f"INSERT INTO {self.delta} SELECT {come} FROM {self.made} WHERE dead = 0")
         connection.execute(f"DELETE FROM {self.made}")
         return count
-
-    def _name_ids(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        """Give numbers to ids that have come ahead of their liveness, or were forgotten."""
-        for place, at in enumerate(self.positions, start=len(self.schema)):
-            named = {row[place]: None for row in rows}
-            pour(connection, at.naming, [(id_,) for id_ in named])
 
     def garbage(self, connection: sqlite3.Connection) -> int:
         """Return how many derivations are held that do not count."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 import sqlite3
 
 from everview.engines.sqlite.derivations.liveness import Liveness
-from everview.engines.sqlite.parts import COUNT, ID, SITE, PartColumn, value
+from everview.engines.sqlite.ids import joined
+from everview.engines.sqlite.parts import COUNT, ID, OPTIONAL_ID, SITE, Chunk, PartColumn, Position
 from everview.engines.sqlite.relations.keyed import KeyedRelation
-from everview.language.types import BLOB, Field
+from everview.language.types import BIGINT, Field
 
-KEY = Field("key", BLOB, nullable=False)
-ROW = Field("row", BLOB, nullable=True)
+KEY = (Field("key_high", BIGINT, nullable=False), Field("key_low", BIGINT, nullable=False))
+ROW = (Field("row_high", BIGINT), Field("row_low", BIGINT))
 
 
 class KeyedIds(Liveness):
@@ -34,30 +35,38 @@ class KeyedIds(Liveness):
         return "n"
 
     @property
-    def blob(self) -> str:
-        return "id"
+    def halves(self) -> tuple[str, str]:
+        return ("high", "low")
 
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.live"
 
     def naming(self, ids: str) -> str:
-        return f"INSERT OR IGNORE INTO {self.ids} (id, live) SELECT *, 0 FROM ({ids})"
+        return f"INSERT OR IGNORE INTO {self.ids} (high, low, live) SELECT *, 0 FROM ({ids})"
 
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
         found = connection.execute(
             f"SELECT r.site, r.seq FROM {self.ids} AS i CROSS JOIN {self.lattice.table.name} AS r "
-            "ON r.c1 = i.id AND r.alive = 1 WHERE i.n = ?",
+            "ON r.c2 = i.high AND r.c3 = i.low AND r.alive = 1 WHERE i.n = ?",
             (number,),
         ).fetchone()
         return None if found is None else (found[0], found[1])
 
     @property
     def columns(self) -> tuple[PartColumn, ...]:
-        return (ID, value(ROW), COUNT, COUNT, SITE, COUNT)
+        return (ID, OPTIONAL_ID, COUNT, COUNT, SITE, COUNT)
+
+    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+        chunk = super().read(connection, since, after, limit)
+        rows = [
+            (key, None if high is None else joined(high, low), *rest) for key, high, low, *rest in chunk.rows
+        ]
+        return Chunk(rows, chunk.reached)
 
     def ddl(self) -> list[str]:
         table = (
-            f"CREATE TABLE {self.ids} (n INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, live INTEGER NOT NULL)"
+            f"CREATE TABLE {self.ids} (n INTEGER PRIMARY KEY, high INTEGER NOT NULL, low INTEGER NOT NULL, "
+            "live INTEGER NOT NULL, UNIQUE (high, low))"
         )
         return [*self.lattice.ddl(), table]
 
@@ -67,10 +76,10 @@ class KeyedIds(Liveness):
 
     def note_turns(self, connection: sqlite3.Connection) -> int:
         delta = self.lattice.delta
-        connection.execute(self.naming(f"SELECT c1 FROM {delta} WHERE w > 0"))
+        connection.execute(self.naming(f"SELECT c2, c3 FROM {delta} WHERE w > 0"))
         count = connection.execute(
             f"INSERT INTO {self.turned} SELECT i.n, sum(d.w) FROM {delta} AS d CROSS JOIN {self.ids} AS i "
-            "ON i.id = d.c1 GROUP BY i.n HAVING sum(d.w) <> 0"
+            "ON i.high = d.c2 AND i.low = d.c3 GROUP BY i.n HAVING sum(d.w) <> 0"
         ).rowcount
         connection.execute(
             f"UPDATE {self.ids} SET live = live + t.turn FROM {self.turned} AS t WHERE {self.ids}.n = t.n"
@@ -94,8 +103,8 @@ class KeyedIds(Liveness):
 
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
         count, _ = self.lattice.collect(connection, passed)
-        waiting = f"SELECT c1 FROM {self.lattice.future} WHERE c1 IS NOT NULL"
-        over = f"WHERE live = 0 AND id NOT IN ({waiting})"
+        waiting = f"SELECT c2, c3 FROM {self.lattice.future} WHERE c2 IS NOT NULL"
+        over = f"WHERE live = 0 AND (high, low) NOT IN ({waiting})"
         self.forget(connection, f"SELECT n FROM {self.ids} {over}")
         connection.execute(f"DELETE FROM {self.ids} {over}")
         return count, 0

@@ -2,7 +2,7 @@
 
 It is the relation's lattice once more, over ids instead of rows: a set of ids with causal lengths, a register
 of ids by key, insertions of ids. Merging, collecting and joining are the relation's own. Within the store an
-id is a number; when one turns, dead to live or back, its derivations are told.
+id has a number; when one turns, dead to live or back, its derivations are told.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from everview.engines.sqlite.parts import Arrival, Chunk, PartColumn, Position
+from everview.engines.sqlite.ids import Ids, halved, joined
+from everview.engines.sqlite.parts import ID, OPTIONAL_ID, Arrival, Chunk, PartColumn, Position
 from everview.engines.sqlite.relations.base import StoredRelation
+from everview.engines.sqlite.relations.staging import pour, poured
 from everview.language.relations import Relation
 
 Turn = Callable[[sqlite3.Connection, int], None]
@@ -21,6 +24,27 @@ Turn = Callable[[sqlite3.Connection, int], None]
 
 Forget = Callable[[sqlite3.Connection], None]
 """Told that the ids in `turned` are to be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Ids that were not known before, numbered one after the other, and which of them are dead."""
+
+    ids: Ids
+    first: int
+    dead: Sequence[int]
+    """Places in the table of ids."""
+
+    def tell(self, numbers: list[int], dead: list[int]) -> None:
+        """Fill in what is known, by the ids' places."""
+        places, found = self.ids.places, range(self.first, self.first + len(self.ids))
+        if self.ids.begin_the_table():
+            numbers[: len(places)] = found
+        else:
+            for place, number in zip(places, found, strict=True):
+                numbers[place] = number
+        for place in self.dead:
+            dead[place] = 1
 
 
 @dataclass(slots=True)
@@ -35,6 +59,8 @@ class Liveness(ABC):
     """Temporary: rows of derivations that came to count, or ceased to."""
     on_turn: list[Turn] = field(default_factory=list)
     on_forget: list[Forget] = field(default_factory=list)
+    fresh: Fresh | None = None
+    """What the last merge brought, if nothing of it was known before."""
 
     # Ids and their numbers.
 
@@ -49,9 +75,9 @@ class Liveness(ABC):
         return "id"
 
     @property
-    def blob(self) -> str:
-        """The column of the id itself."""
-        return "c0"
+    def halves(self) -> tuple[str, str]:
+        """The columns of the id itself."""
+        return ("c0", "c1")
 
     @abstractmethod
     def dead(self, alias: str) -> str:
@@ -59,7 +85,10 @@ class Liveness(ABC):
 
     @abstractmethod
     def naming(self, ids: str) -> str:
-        """Return what gives numbers to those of some ids that have none; no more is known of them yet."""
+        """Return what gives numbers to those of some ids that have none; no more is known of them yet.
+
+        `ids` is a SELECT of their halves.
+        """
 
     @abstractmethod
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:
@@ -74,15 +103,60 @@ class Liveness(ABC):
 
     def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
         """Return what has grown since a version."""
-        return self.lattice.read(connection, since, after, limit)
+        chunk = self.lattice.read(connection, since, after, limit)
+        return Chunk([(joined(high, low), *rest) for high, low, *rest in chunk.rows], chunk.reached)
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join what arrived, and tell the derivations of ids that turned; return how many rows grew."""
-        if not arrival.rows:
+        self.fresh = None
+        if not len(arrival):
             return 0
-        grown = self.lattice.merge(connection, arrival)
+        grown = self.merge_ids(connection, arrival, self._halved(arrival))
         self._turn(connection, arrival.version)
         return grown
+
+    def _halved(self, arrival: Arrival) -> Arrival:
+        """What arrived, with two integers for each id."""
+        columns: list[Sequence[Any]] = []
+        for column, wanted in zip(arrival.columns, self.columns, strict=True):
+            columns += halved(column) if wanted in (ID, OPTIONAL_ID) else (column,)
+        return replace(arrival, columns=columns)
+
+    def merge_ids(self, connection: sqlite3.Connection, arrival: Arrival, stored: Arrival) -> int:
+        """Join what arrived, in the form of the store; return how many rows grew."""
+        return self.lattice.merge(connection, stored)
+
+    def number_ids(self, connection: sqlite3.Connection, ids: Ids) -> tuple[list[int], list[int]]:
+        """Return for each id its number, and 1 if it is dead, else 0.
+
+        An id that has come ahead of its liveness, or was forgotten, gets a number now. Every id is looked up
+        once, and those that the last merge brought not at all.
+        """
+        numbers: list[int] = [0] * len(ids.table)  # by the ids' places; no number is 0
+        dead = [0] * len(ids.table)
+        if self.fresh is not None and self.fresh.ids.table is ids.table:
+            self.fresh.tell(numbers, dead)
+        if 0 in numbers:
+            missing = [place for place in set(ids.places) if not numbers[place]]
+            self._look_up(connection, Ids(ids.table, missing), numbers, dead)
+            unknown = Ids(ids.table, [place for place in missing if not numbers[place]])
+            if unknown:
+                pour(connection, self.naming, unknown.halves())
+                self._look_up(connection, unknown, numbers, dead)
+        return list(map(numbers.__getitem__, ids.places)), list(map(dead.__getitem__, ids.places))
+
+    def _look_up(self, connection: sqlite3.Connection, ids: Ids, numbers: list[int], dead: list[int]) -> None:
+        high, low = self.halves
+
+        def look(values: str) -> str:
+            return (
+                f"SELECT a.column1, x.{self.number}, {self.dead('x')} FROM ({values}) AS a "
+                f"CROSS JOIN {self.ids} AS x ON x.{high} = a.column2 AND x.{low} = a.column3"
+            )
+
+        for found in poured(connection, look, (ids.places, *ids.halves())):
+            for place, number, is_dead in found:
+                numbers[place], dead[place] = number, is_dead
 
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
         """Forget what is dead and stable, with its derivations; the floor is the relation's own affair."""

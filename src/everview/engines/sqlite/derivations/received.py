@@ -21,7 +21,7 @@ from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.relations.making import lattice
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
-from everview.language.types import BLOB, Field
+from everview.language.types import BIGINT, Field
 from everview.planner.cut import Core
 
 
@@ -91,7 +91,7 @@ def received_core(circuit: Circuit, program: Program, core: Core) -> Received:
                 internal(own),
                 tuple(inputs[atom.name] for atom in branch.atoms),
                 delta,
-                circuit.scratch(f"m_{own}", 0, ("version", *columns(width), *numbers, "dead")),
+                circuit.scratch(f"m_{own}", 0, (*columns(width), *numbers, "dead")),
             )
         )
     return Received(core, tuple(inputs.values()), tuple(branches), delta)
@@ -101,14 +101,14 @@ def _liveness(circuit: Circuit, relation: Relation, name: str, delta: str) -> Li
     turned = circuit.scratch(f"t_{name}", 0, ("n INTEGER PRIMARY KEY", "turn"))
     # Under a name of its own: floors and conflicts are the relation's affair, not its ids'.
     told = f"{name}>{relation.name}"
-    row = (Field("id", BLOB, nullable=False),)
+    row = (Field("high", BIGINT, nullable=False), Field("low", BIGINT, nullable=False))
     match relation.semantics:
         case Semantics.SET:
             circuit.scratch(f"a_{name}_grown", 0, ("n", "cl", "site", "seq", "turn"))
             lengths = lattice(circuit, Relation(told, row), name, NumberedSet, numbered=True)
             return SetIds(relation, lengths, turned, delta)
         case Semantics.KEYED:
-            made = Relation(told, (KEY, ROW), Semantics.KEYED, (KEY.name,))
+            made = Relation(told, (*KEY, *ROW), Semantics.KEYED, tuple(field.name for field in KEY))
             register = lattice(circuit, made, name, KeyedRelation, numbered=False)
             return KeyedIds(relation, register, turned, delta)
         case Semantics.ADD_WINS:

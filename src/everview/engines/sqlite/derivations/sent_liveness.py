@@ -9,8 +9,17 @@ from functools import cached_property
 
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derivations.hashing import key_hasher, row_hasher
-from everview.engines.sqlite.derivations.keyed_ids import ROW
-from everview.engines.sqlite.parts import COUNT, ID, SITE, Arrival, Chunk, PartColumn, Position, Row, value
+from everview.engines.sqlite.parts import (
+    COUNT,
+    ID,
+    OPTIONAL_ID,
+    SITE,
+    Arrival,
+    Chunk,
+    PartColumn,
+    Position,
+    Row,
+)
 from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.scalars.expressions import compile_expression
 from everview.language.expressions import TRUE, Expression
@@ -31,7 +40,7 @@ class SentLiveness:
             case Semantics.SET:
                 return (ID, COUNT, SITE, COUNT)
             case Semantics.KEYED:
-                return (ID, value(ROW), COUNT, COUNT, SITE, COUNT)
+                return (ID, OPTIONAL_ID, COUNT, COUNT, SITE, COUNT)
             case _:
                 return (ID, COUNT, SITE, COUNT, SITE, COUNT)
 

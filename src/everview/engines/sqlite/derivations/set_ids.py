@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
-from everview.engines.sqlite.derivations.liveness import Liveness
-from everview.engines.sqlite.parts import COUNT, ID, SITE, Arrival, PartColumn, Row
+from everview.engines.sqlite.derivations.liveness import Fresh, Liveness
+from everview.engines.sqlite.ids import ids_of
+from everview.engines.sqlite.parts import COUNT, ID, SITE, Arrival, PartColumn
 from everview.engines.sqlite.relations.base import covers
-from everview.engines.sqlite.relations.sets import LENGTHS, SetRelation
-from everview.engines.sqlite.relations.staging import each_once, pour, stage
+from everview.engines.sqlite.relations.sets import SetRelation
+from everview.engines.sqlite.relations.staging import Columns, each_once, pour, stage_columns
 
 
 class NumberedSet(SetRelation):
@@ -32,37 +33,34 @@ class NumberedSet(SetRelation):
             f"CREATE INDEX IF NOT EXISTS {name}_dead ON {name} (cl) WHERE NOT cl & 1",
         ]
 
-    def _insert_new(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
-        """Add ids that are not known yet; return how many."""
-        into = f"INSERT OR IGNORE INTO {self.table.name} (version, c0, cl, site, seq)"
-        return pour(connection, lambda values: f"{into} {values}", rows, version)
+    def insert_new(self, connection: sqlite3.Connection, columns: Columns, version: int) -> tuple[int, int]:
+        """Add ids that are not known yet; return how many, and the number of the first.
+
+        If all are new, their numbers follow each other.
+        """
+        into = f"INSERT OR IGNORE INTO {self.table.name} (version, id, c0, c1, cl, site, seq)"
+        (last,) = connection.execute(f"SELECT ifnull(max(id), 0) FROM {self.table.name}").fetchone()
+        numbers = range(last + 1, last + 1 + len(columns[0]))
+        return pour(connection, lambda rows: f"{into} {rows}", (numbers, *columns), version), last + 1
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        """Ids that are new have no derivations yet, so only those that are known can turn.
-
-        Mostly all of a cut are new, or all are known; which of the two is tried first, the first one says.
-        """
-        rows, count = each_once(arrival.rows, LENGTHS, -3), 0
-        plain = arrival.returning or not arrival.covered
-        if plain and not arrival.returning and rows[0][1] == 1:
-            count = self._insert_new(connection, rows, arrival.version)
-            if count == len(rows):
-                return count
-        stage(connection, self.arrived, rows)
-        staged = len(rows)
-        if not plain:
-            held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE r.c0 = a.c0 AND r.cl > 0)"
+        """Ids that are new have no derivations yet, so only those that are known can turn."""
+        stage_columns(connection, self.arrived, arrival.columns)
+        staged, count = len(arrival), 0
+        if arrival.covered and not arrival.returning:
             staged -= connection.execute(
-                f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
+                f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT EXISTS "
+                f"(SELECT 1 FROM {self.table.name} AS r WHERE {self.same('r', 'a')} AND r.cl > 0)"
             ).rowcount
         grown = connection.execute(
             f"INSERT INTO {self.grown} SELECT r.id, a.cl, a.site, a.seq, (a.cl & 1) - (r.cl & 1) "
-            f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r ON r.c0 = a.c0 AND a.cl > r.cl"
+            f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r "
+            f"ON {self.same('r', 'a')} AND a.cl > r.cl"
         ).rowcount
-        if count + grown < staged:
+        if grown < staged:
             count += connection.execute(
-                f"INSERT OR IGNORE INTO {self.table.name} (c0, cl, version, site, seq) "
-                f"SELECT c0, cl, ?, site, seq FROM {self.arrived}",
+                f"INSERT OR IGNORE INTO {self.table.name} (c0, c1, cl, version, site, seq) "
+                f"SELECT c0, c1, cl, ?, site, seq FROM {self.arrived}",
                 (arrival.version,),
             ).rowcount
         count += connection.execute(
@@ -85,11 +83,28 @@ class SetIds(Liveness):
     __slots__ = ()
     lattice: NumberedSet
 
+    def merge_ids(self, connection: sqlite3.Connection, arrival: Arrival, stored: Arrival) -> int:
+        """Mostly all of a cut are new, or all are known: which is tried first, the first of them says."""
+        columns, count = each_once(stored.columns, (0, 1), 2), 0
+        if not arrival.covered and not arrival.returning and columns[2][0] == 1:
+            count, first = self.lattice.insert_new(connection, columns, arrival.version)
+            if count == len(arrival):
+                ids, lengths = ids_of(arrival.columns[0]), arrival.columns[1]
+                even = any(not length & 1 for length in set(lengths))
+                dead = (
+                    [p for p, length in zip(ids.places, lengths, strict=True) if not length & 1]
+                    if even
+                    else []
+                )
+                self.fresh = Fresh(ids, first, dead)
+                return count
+        return count + self.lattice.merge(connection, replace(stored, columns=columns))
+
     def dead(self, alias: str) -> str:
         return f"NOT {alias}.cl & 1"
 
     def naming(self, ids: str) -> str:
-        into = f"{self.ids} (c0, cl, version, site, seq)"
+        into = f"{self.ids} (c0, c1, cl, version, site, seq)"
         return f"INSERT OR IGNORE INTO {into} SELECT *, 0, 0, 0, 0 FROM ({ids})"
 
     def origin(self, connection: sqlite3.Connection, number: int) -> tuple[int, int] | None:

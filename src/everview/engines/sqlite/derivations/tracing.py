@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.engines.sqlite.derivations.received import Received
+from everview.engines.sqlite.ids import joined
 from everview.engines.sqlite.scalars.storage import store_rows
 
 Row = tuple[Any, ...]
@@ -35,13 +36,15 @@ def derivations_of(connection: sqlite3.Connection, received: Received, row: Row)
         for numbers in found.fetchall():
             named = []
             for position, (at, number) in enumerate(zip(part.positions, numbers, strict=True)):
-                (id_,) = connection.execute(
-                    f"SELECT {at.blob} FROM {at.ids} WHERE {at.number} = ?", (number,)
+                id_ = connection.execute(
+                    f"SELECT {', '.join(at.halves)} FROM {at.ids} WHERE {at.number} = ?", (number,)
                 ).fetchone()
                 values = {
                     at.relation.columns[column]: row[shown]
                     for shown, column in part.branch.known_columns(position)
                 }
                 origin = at.origin(connection, number)
-                named.append(Named(id_, at.relation.name, values, None if origin is None else origin[0]))
+                named.append(
+                    Named(joined(*id_), at.relation.name, values, None if origin is None else origin[0])
+                )
             yield named

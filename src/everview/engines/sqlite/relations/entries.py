@@ -15,11 +15,10 @@ from __future__ import annotations
 import sqlite3
 from abc import abstractmethod
 from functools import cached_property
-from operator import itemgetter
 
 from everview.engines.sqlite.parts import Arrival, Chunk, Position
 from everview.engines.sqlite.relations.base import StoredRelation, read_by_version
-from everview.engines.sqlite.relations.staging import each_once, stage
+from everview.engines.sqlite.relations.staging import each_once, stage_columns
 
 
 class EntriesRelation(StoredRelation):
@@ -156,8 +155,8 @@ class EntriesRelation(StoredRelation):
     def arrive(self, connection: sqlite3.Connection, arrival: Arrival) -> None:
         """Stage what arrived, each entry once."""
         width = len(self.table.columns)
-        dot = itemgetter(*range(width), width + 1, width + 2)  # the value stands between
-        stage(connection, self.arrived, each_once(arrival.rows, dot, width))
+        dot = (*range(width), width + 1, width + 2)  # the value stands between
+        stage_columns(connection, self.arrived, each_once(arrival.columns, dot, width))
 
     def sweep(self, connection: sqlite3.Connection) -> None:
         """Drop rows that have no entries left."""

@@ -180,7 +180,7 @@ class KeyedRelation(StoredRelation):
         )
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        come, waiting = self._sorted_out(connection, arrival)
+        come, waiting = self._sorted_out(connection, arrival.rows, arrival.limit)
         grown = self._wait(connection, waiting, arrival.version) if waiting else 0
         stage(connection, self.arrived, come)
         if arrival.covered and not arrival.returning:
@@ -240,7 +240,7 @@ class KeyedRelation(StoredRelation):
         if not rows:
             return 0
         connection.execute(f"DELETE {due}", (limit,))
-        come, _ = self._sorted_out(connection, Arrival(rows, version, limit=limit))
+        come, _ = self._sorted_out(connection, rows, limit)
         stage(connection, self.arrived, come)
         return self._join(connection, version)
 
@@ -255,16 +255,16 @@ class KeyedRelation(StoredRelation):
         return int(connection.execute(due, (limit,)).fetchone()[0])
 
     def _sorted_out(
-        self, connection: sqlite3.Connection, arrival: Arrival
+        self, connection: sqlite3.Connection, rows: Sequence[Row], limit: int
     ) -> tuple[Sequence[Row], Sequence[Row]]:
         """Return the last version of each key whose time has come, and the versions from the future.
 
         Mostly every key comes once, in the past, and nothing needs to be done.
         """
-        rows, width = arrival.rows, len(self.table.columns)
+        width = len(self.table.columns)
         at = [self.relation.columns.index(name) for name in self.relation.key]
-        waiting = [row for row in rows if row[width + 1] > arrival.limit]
-        come = [row for row in rows if row[width + 1] <= arrival.limit] if waiting else rows
+        waiting = [row for row in rows if row[width + 1] > limit]
+        come = [row for row in rows if row[width + 1] <= limit] if waiting else rows
         if len({tuple(row[place] for place in at) for row in come}) == len(come):
             return come, waiting
         names = dict(connection.execute(f"SELECT number, incarnation FROM {SITES}"))

@@ -5,16 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.relations.staging import each_once, stage
-
-LENGTHS = itemgetter(slice(None, -3))
-"""What a row that arrives is known by: all but its length and origin."""
+from everview.engines.sqlite.relations.staging import each_once, stage, stage_columns
 
 
 class SetRelation(StoredRelation):
@@ -135,7 +131,8 @@ class SetRelation(StoredRelation):
         )
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
-        stage(connection, self.arrived, each_once(arrival.rows, LENGTHS, -3))
+        width = len(self.table.columns)
+        stage_columns(connection, self.arrived, each_once(arrival.columns, range(width), width))
         if arrival.covered and not arrival.returning:
             connection.execute(self._ignore)
         if arrival.returning:

@@ -10,6 +10,9 @@ from typing import Any
 
 from everview.engines.sqlite.parts import Row
 
+Columns = Sequence[Sequence[Any]]
+"""Rows, column by column, all of one length."""
+
 _CHUNK = 250
 """Rows in one INSERT … VALUES: less than half the time a row of `executemany` takes."""
 
@@ -27,34 +30,61 @@ def stage(
         connection.execute(sql, list(chain.from_iterable(part)))
 
 
-def pour(
-    connection: sqlite3.Connection, sql: Callable[[str], str], rows: Sequence[Sequence[Any]], *same: Any
-) -> int:
+def stage_columns(
+    connection: sqlite3.Connection, table: str, columns: Columns, weight: int | None = None
+) -> None:
+    """Put rows, given as columns, into a temporary table, where a weight is given all with that weight."""
+    if weight is None:
+        pour(connection, lambda values: f"INSERT INTO {table} {values}", columns)
+    else:
+        pour(connection, lambda values: f"INSERT INTO {table} SELECT *, {weight} FROM ({values})", columns)
+
+
+def pour(connection: sqlite3.Connection, sql: Callable[[str], str], columns: Columns, *same: Any) -> int:
     """Run a statement over rows that are nowhere yet: `sql` makes it of a VALUES clause, a chunk at a time.
 
-    The values of `same` stand at the beginning of every row. Returns how many rows the statements wrote.
+    The rows are given as columns, and none is ever made of them here: their cells are laid out for SQLite by
+    slices. The values of `same` stand at the beginning of every row. Returns how many rows the statements
+    wrote.
     """
+    return sum(cursor.rowcount for cursor in poured(connection, sql, columns, *same))
+
+
+def poured(
+    connection: sqlite3.Connection, sql: Callable[[str], str], columns: Columns, *same: Any
+) -> Iterator[sqlite3.Cursor]:
+    """Run a statement as `pour` does; yield the cursor of each chunk."""
+    width, count = len(columns), len(columns[0]) if columns else 0
     marks = tuple(f"?{number}" for number in range(1, len(same) + 1))
-    total = 0
-    for part in _chunks(rows):
-        values = _values(len(part[0]), len(part), before=marks)
-        total += connection.execute(sql(values), [*same, *chain.from_iterable(part)]).rowcount
-    return total
+    chunk = max(1, min(_CHUNK, 30_000 // max(width, 1)))
+    for start in range(0, count, chunk):
+        stop = min(start + chunk, count)
+        cells: list[Any] = [None] * ((stop - start) * width)
+        for place, column in enumerate(columns):
+            cells[place::width] = column[start:stop]
+        yield connection.execute(sql(_values(width, stop - start, before=marks)), [*same, *cells])
 
 
-def each_once(rows: Sequence[Row], key: Callable[[Row], Any], place: int) -> Sequence[Row]:
+def each_once(columns: Columns, key: Sequence[int], place: int) -> Columns:
     """Of several rows with one key the one with the greatest value in a place; an honest sender has but one.
 
-    `key` is an `itemgetter`: looking for keys that come twice is all that is done to most rows.
+    Looking for keys that come twice is all that is done to most rows, and mostly one column of the key has
+    different values alone.
     """
-    if len(set(map(key, rows))) == len(rows):
-        return rows
-    greatest: dict[Any, Row] = {}
-    for row in rows:
-        held = greatest.setdefault(key(row), row)
+    if _all_different([columns[at] for at in key]):
+        return columns
+    greatest: dict[Row, Row] = {}
+    for row in zip(*columns, strict=True):
+        named = tuple(row[at] for at in key)
+        held = greatest.setdefault(named, row)
         if row[place] > held[place]:
-            greatest[key(row)] = row
-    return list(greatest.values())
+            greatest[named] = row
+    return list(zip(*greatest.values(), strict=True))
+
+
+def _all_different(key: Columns) -> bool:
+    count = len(key[0]) if key else 1
+    return any(len(set(column)) == count for column in key) or len(set(zip(*key, strict=True))) == count
 
 
 def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
