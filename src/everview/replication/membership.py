@@ -79,9 +79,13 @@ class Membership:
     # Members.
 
     def list_member(self, incarnation: str, stream: str, group: str, sponsor: str = "") -> bool:
-        """Enter a site into the list of a group; return whether it was not there yet."""
+        """Enter a site into the list of a group; return whether it was not there yet.
+
+        Whoever listed it does not know whether it will join from there, so its sponsor may come later.
+        """
         held = self.state.members.setdefault(incarnation, {}).setdefault(stream, {})
         if group in held:
+            held[group].sponsor = held[group].sponsor or sponsor
             return False
         self.state.steps += 1
         held[group] = Holding(1, sponsor, self.state.steps, self.now_us())
