@@ -88,8 +88,19 @@ class Membership:
             held[group].sponsor = held[group].sponsor or sponsor
             return False
         self.state.steps += 1
-        held[group] = Holding(1, sponsor, self.state.steps, self.now_us())
+        held[group] = Holding(1, sponsor, self._heard(stream, group), self.now_us())
         return True
+
+    def _heard(self, stream: str, group: str) -> int:
+        """The present step, for who is heard of now; 0 if this site can have forgotten nothing under it.
+
+        That needs a member of the same group, of the stream or of a relation that it tells of. Who joins by a
+        snapshot later on need not judge: what was forgotten before is for the others to say.
+        """
+        joined = self.state.joined
+        parts = zip(self.inputs(stream), group.split("+"), strict=False)
+        counts = joined.get(stream) == group or any(joined.get(part) == name for part, name in parts)
+        return self.state.steps if counts else 0
 
     def lists(self, incarnation: str, stream: str, group: str) -> bool:
         """Whether a site is listed as holding a stream in a group."""
@@ -163,9 +174,9 @@ class Membership:
     def meet(self, members: Iterable[Listed]) -> bool:
         """Join a list of members; return whether it was news.
 
-        Whoever was first heard of after its sponsor had expired here is expired too: the sponsor's vector was
-        what kept others from collecting under its guest, and once it is expired and the guest unknown they
-        may have.
+        Whoever was first heard of by a member after its sponsor had expired here is expired too: the
+        sponsor's vector was what kept others from collecting under its guest, and once it is expired and the
+        guest unknown they may have.
         """
         state = self.state
         state.steps += 1
@@ -174,7 +185,7 @@ class Membership:
             groups = state.members.setdefault(incarnation, {}).setdefault(stream, {})
             held = groups.get(group)
             if held is None:
-                held = groups[group] = Holding(0, heard=state.steps, listed_us=self.now_us())
+                held = groups[group] = Holding(0, heard=self._heard(stream, group), listed_us=self.now_us())
             if length > held.length:
                 held.length = length
                 news = True

@@ -11,7 +11,7 @@ class Holding(msgspec.Struct):
     """A member holds a stream while `length` is odd.
 
     `sponsor` is whose snapshot it joined from, `heard` the step, and `listed_us` the time, at which it was
-    first heard of here.
+    first heard of here; the step is 0 if this site was no member itself then.
     """
 
     length: int

@@ -20,10 +20,14 @@ PRAGMAS = (
     # Fewer and larger checkpoints: with the default of 1000 pages one commit in a hundred waits for one.
     "PRAGMA wal_autocheckpoint = 8000",
     "PRAGMA temp_store = MEMORY",
-    # Up to 32 MiB of pages: with the default of 2 a merge into a large relation takes half as long again.
-    "PRAGMA cache_size = -32768",
+    # Up to 64 MiB of pages, taken as they are needed: with 32 a merge of 100,000 rows into a million takes a
+    # sixth longer, with the default of 2 twice as long.
+    "PRAGMA cache_size = -65536",
 )
 """How every connection is set up."""
+
+_READERS = ("PRAGMA query_only = ON", "PRAGMA cache_size = -8192")
+"""There may be many of them, and what one reads the system's own cache has for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,8 @@ def connect(file: str, on_failure: Callable[[str], None], *, read_only: bool = F
     try:
         handle = Handle(connection, functions.register(connection, on_failure))
         totals.register(connection, on_failure)
-        for pragma in PRAGMAS:
+        for pragma in (*PRAGMAS, *(_READERS if read_only else ())):
             connection.execute(pragma)
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
         raise

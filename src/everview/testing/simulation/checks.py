@@ -31,7 +31,7 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
     rows: dict[str, Counter[Row]] = {name: device.rows(name) for name in hosted}
     for name in hosted:
         seen = device.seen.get(name, frozenset())
-        waiting = history.waiting(name, seen, device.come)
+        waiting = history.waiting(name, seen, device.come) | _unsettled(history, name)
         wanted = _but(history, name, waiting, history.contents(name, seen))
         found = _but(history, name, waiting, rows[name])
         if found != wanted:
@@ -46,6 +46,10 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
                 raise Wrong(f"{device.name} keeps view {name} {_differ(shown, Counter(result.rows))}")
             if transfers and name == "torn" and shown:
                 raise Wrong(f"{device.name} shows transfers in part: {sorted(shown)}")
+
+
+def _unsettled(history: History, name: str) -> set[Row]:
+    return {key for relation, key in history.unsettled if relation == name}
 
 
 def _but(history: History, name: str, keys: set[Row], rows: Counter[Row]) -> Counter[Row]:
@@ -80,7 +84,7 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
         if relation.semantics is Semantics.SET:
             known = history.longest(seen)
             for row, length in sorted(lengths(connection, engine, name).items(), key=repr):
-                if length < known.get(row, 0):
+                if length < known.get(row, 0) and (name, row) not in history.unsettled:
                     raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
                 if length > known.get(row, 0):
                     action = "insert" if length % 2 else "delete"
@@ -113,6 +117,7 @@ def check_all(devices: Iterable[Device], history: History) -> None:
     wanted = {name: history.contents(name, numbers) for name, numbers in survived.items()}
     for name, numbers in survived.items():
         _check_latest(history, name, numbers, wanted[name])
+        wanted[name] = _agreed(devices, history, name, wanted[name])
     views = evaluate_views(program, {name: list(found.elements()) for name, found in wanted.items()})
     expected: Mapping[str, Counter[Row]] = wanted | {name: Counter(v.rows) for name, v in views.items()}
     for device in devices:
@@ -127,12 +132,25 @@ def check_all(devices: Iterable[Device], history: History) -> None:
                 raise Wrong(f"in the end {device.name} shows {name} {_differ(found, expected[name])}")
 
 
+def _agreed(devices: list[Device], history: History, name: str, wanted: Counter[Row]) -> Counter[Row]:
+    """What is wanted; of keys that are unsettled, what the first site that holds them shows."""
+    unsettled = _unsettled(history, name)
+    shown = next((device.rows(name) for device in devices if name in device.hosts), Counter[Row]())
+    if not unsettled:
+        return wanted
+    inserted = {event.row for event in history.events if (event.relation, event.action) == (name, "insert")}
+    chosen = shown - _but(history, name, unsettled, shown)
+    if not chosen.keys() <= inserted:
+        raise Wrong(f"{name} has rows that nobody wrote: {sorted(map(repr, chosen.keys() - inserted))}")
+    return _but(history, name, unsettled, wanted) + chosen
+
+
 def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[Row]) -> None:
     """Whoever wins, it is one of the latest writes: what all of them deleted does not return."""
     if history.program.relations[name].semantics is not Semantics.SET:
         return
     for row, actions in history.latest(numbers).items():
-        if ("insert" if rows[row] else "delete") not in actions:
+        if (name, row) not in history.unsettled and ("insert" if rows[row] else "delete") not in actions:
             raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
 
 

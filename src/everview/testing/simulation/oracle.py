@@ -50,6 +50,8 @@ class History:
 
     program: Program
     events: list[Event] = field(default_factory=list)
+    unsettled: set[tuple[str, Row]] = field(default_factory=set)
+    """Relation and key where what is forgotten may have won."""
 
     def record(self, event: Event) -> None:
         """Take note of the next write."""

@@ -14,6 +14,7 @@ from everview.testing.simulation.checks import check_device, retold
 from everview.testing.simulation.clocks import Clocks
 from everview.testing.simulation.crashes import Crashed
 from everview.testing.simulation.device import Device
+from everview.testing.simulation.forgetting import note_forgotten
 from everview.testing.simulation.network import Network
 from everview.testing.simulation.oracle import History
 from everview.testing.simulation.programs import parsed
@@ -105,6 +106,7 @@ class World:
 
     def check(self, device: Device, *, returned: bool = False) -> None:
         """Everything that must hold of a device now."""
+        note_forgotten(self.history, device, self.devices.values())
         self.counts["told again"] += retold(device, self.history, returned=returned)
         if not self.case.large:
             check_device(device, self.history, transfers=self.case.transfers)

@@ -45,7 +45,9 @@ class StoredRelation(ABC):
     arrived: str
     """Temporary: rows that came with a cut."""
     kept: str
-    """Temporary: the keys of all rows of a snapshot by which the site joins."""
+    """Temporary: the keys of all rows of a snapshot by which the site joins; of sets and keyed relations also
+    the causal length or stamp.
+    """
 
     # What the circuit reads.
 
@@ -160,8 +162,10 @@ class StoredRelation(ABC):
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         """End of joining: the snapshot, whose keys are in `kept`, decides.
 
-        What its vector covers and it does not hold was collected there, and goes. Returns how many rows were
-        dropped, or written anew; the delta holds what changed.
+        What its vector covers and it does not hold was collected there, and goes. Every death that it does
+        not know is told again, as this commit's: somebody may have forgotten it in another group, and got to
+        know the row again in this one, and would not be sent what its vector covers. Returns how many rows
+        were dropped, or written anew; the delta holds what changed.
         """
 
     # Garbage.
@@ -217,6 +221,11 @@ class StoredRelation(ABC):
             [f"{left}.{c}" for c in self.table.columns],
             [f"{right}.{c}" for c in self.table.columns],
         )
+
+    def surpasses_kept(self, terms: Sequence[str], value: str) -> str:
+        """Return the condition that the snapshot by which the site joins has less of a key, or nothing."""
+        same = " AND ".join(f"k{place} = +{term}" for place, term in enumerate(terms))
+        return f"NOT EXISTS (SELECT 1 FROM {self.kept} WHERE {same} AND value >= {value})"
 
     def not_kept(self, terms: Sequence[str]) -> str:
         """Return the condition that a key is not in the snapshot by which the site joins.

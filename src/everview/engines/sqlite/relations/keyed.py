@@ -22,6 +22,9 @@ from everview.language.types import Field
 
 TOP = 2
 
+_DEATH = "iif(alive = 1, stamp - 1, stamp)"
+"""The greatest stamp of a death that a version of the key makes superfluous."""
+
 
 class KeyedRelation(StoredRelation):
     """Key → (stamp, row or ⊥), joined by the greater stamp."""
@@ -187,11 +190,13 @@ class KeyedRelation(StoredRelation):
             connection.execute(self._ignore)
         if arrival.returning:
             keys = ", ".join(self.table.key())
-            connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT {keys} FROM {self.arrived}")
+            connection.execute(
+                f"INSERT OR IGNORE INTO {self.kept} SELECT {keys}, {_DEATH} FROM {self.arrived}"
+            )
             places = [self.relation.columns.index(name) for name in self.relation.key]
-            marks = ", ".join("?" * len(places))
+            places.append(len(self.table.columns) + 1)  # the stamp
             connection.executemany(
-                f"INSERT OR IGNORE INTO {self.kept} VALUES ({marks})",
+                f"INSERT OR IGNORE INTO {self.kept} VALUES ({', '.join('?' * len(places))})",
                 [tuple(row[place] for place in places) for row in waiting],
             )
         return grown + self._join(connection, arrival.version)
@@ -275,7 +280,11 @@ class KeyedRelation(StoredRelation):
         return list(last.values()), waiting
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
-        """An unseen row below the floor is written again, under a new stamp."""
+        """An unseen row below the floor is written again, under a new stamp.
+
+        A death that is told again gets the next stamp: under the same one another site's name would decide
+        between it and a row that it had deleted.
+        """
         name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
         missing = self.not_kept(self.table.key())
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
@@ -286,7 +295,12 @@ class KeyedRelation(StoredRelation):
             f"WHERE {missing} AND alive = 1 AND stamp <= ?",
             (commit.stamp, commit.version, floor),
         ).rowcount
-        return dropped + lifted
+        again = connection.execute(
+            f"UPDATE {name} AS r SET stamp = stamp + 1, version = ?, site = 0, seq = 0 "
+            f"WHERE alive = 0 AND {self.surpasses_kept(self.table.key(), 'r.stamp')}",
+            (commit.version,),
+        ).rowcount
+        return dropped + lifted + again
 
     # Garbage.
 

@@ -56,7 +56,8 @@ def lattice(circuit: Circuit, relation: Relation, name: str, kind: type[Stored],
         key = ("row", "isite", "iseq")
         circuit.scratch(f"a_{name}_sums", 0, ("row", "w"))
     places = tuple(f"k{place}" for place in range(len(key)))
-    kept = circuit.scratch(f"k_{name}", 0, (*places, f"PRIMARY KEY ({', '.join(places)})"))
+    value = ("value",) if relation.semantics in (Semantics.SET, Semantics.KEYED) else ()
+    kept = circuit.scratch(f"k_{name}", 0, (*places, *value, f"PRIMARY KEY ({', '.join(places)})"))
     unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
     table = StateTable(internal(name), relation.schema, extras, zero="", unique=unique, numbered=numbered)
     return kind(relation, table, delta, scratch, arrived, kept)

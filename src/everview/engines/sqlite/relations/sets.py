@@ -136,7 +136,9 @@ class SetRelation(StoredRelation):
         if arrival.covered and not arrival.returning:
             connection.execute(self._ignore)
         if arrival.returning:
-            connection.execute(f"INSERT OR IGNORE INTO {self.kept} SELECT {self._key()} FROM {self.arrived}")
+            connection.execute(
+                f"INSERT OR IGNORE INTO {self.kept} SELECT {self._key()}, cl FROM {self.arrived}"
+            )
         connection.execute(self._change)
         grown = connection.execute(self._join, (arrival.version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
@@ -159,10 +161,16 @@ class SetRelation(StoredRelation):
 
     def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
         listed, name = self.listed, self.table.name
-        missing = self.not_kept(self.table.key() or ("1",))
-        gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
+        key = self.table.key() or ("1",)
+        gone = f"FROM {name} AS r WHERE {self.not_kept(key)} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
-        return connection.execute(f"DELETE {gone}").rowcount
+        dropped = connection.execute(f"DELETE {gone}").rowcount
+        again = connection.execute(
+            f"UPDATE {name} AS r SET version = ?, site = 0, seq = 0 "
+            f"WHERE NOT cl & 1 AND {self.surpasses_kept(key, 'r.cl')}",
+            (commit.version,),
+        ).rowcount
+        return dropped + again
 
     # Garbage.
 
