@@ -280,6 +280,9 @@ class Conversation:
             left, _ = knowledge.groups.settle(message.gossip.groups)
             knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
+        if request is not None and message.gossip is not None:
+            told = {*request.joined, *message.gossip.groups, *message.gossip.provisional}
+            knowledge.groups.strike(message.sites[0], request.streams.keys() - told)
         if request is not None:
             wants = [s for s in request.streams if s not in request.joined and rights.may_read(s)]
             if request.sender:  # asked, and not merely overheard

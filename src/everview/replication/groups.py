@@ -102,6 +102,16 @@ class Groups:
         state.joined[relation] = name
         self.membership.list_member(own, relation, name, own)
 
+    def strike(self, incarnation: str, streams: Iterable[str]) -> None:
+        """A site says that it is in no group for these streams: where it is listed it never joined.
+
+        So nobody has to return to where it was thought to be.
+        """
+        for stream in streams:
+            if stream in self.state.bound:
+                groups = self.state.members.get(incarnation, {}).get(stream, {})
+                groups.pop(self.state.former[stream], None)
+
     # Leaving and returning.
 
     def leave(self, stream: str) -> None:
@@ -153,16 +163,15 @@ class Groups:
     def settle(self, groups: Joined) -> tuple[set[str], set[str]]:
         """Leave what has met a smaller group; return the streams left, and those whose group is another.
 
-        A stream that waits to be listed follows only its own group.
+        A stream that waits to be listed follows only its own group, whatever name that goes by now.
         """
         left, strange = set(), set()
         for stream, (theirs, *_) in groups.items():
             ours = self.group(stream) if stream in self.membership.wanted else None
             if ours is None or theirs == ours:
                 continue
-            if theirs < ours and (
-                stream not in self.state.provisional or self._went_into(stream, ours, groups)
-            ):
+            waits = stream in self.state.provisional
+            if self._went_into(stream, ours, groups) if waits else theirs < ours:
                 self.leave(stream)
                 left.add(stream)
             else:
