@@ -268,7 +268,10 @@ class Cut:
         if not self._theirs(name).vector:
             return 0  # nothing was ever written there, so nothing was collected
         self.knowledge.lay_out(self.connection, self._theirs(name).vector)
-        return self.engine.settle(self.connection, name, self.commit, self.on_change)
+        from_another = name in self.knowledge.state.former
+        return self.engine.settle(
+            self.connection, name, self.commit, self.on_change, from_another=from_another
+        )
 
     def _theirs(self, whole: str) -> Told:
         """What the sender has of a whole: it may hold the relation where we receive a view over it."""

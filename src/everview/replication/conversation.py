@@ -280,7 +280,8 @@ class Conversation:
             left, _ = knowledge.groups.settle(message.gossip.groups)
             knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
-        if request is not None and message.gossip is not None:
+        knowledge.groups.decline()
+        if message.gossip is not None and request is not None:
             told = {*request.joined, *message.gossip.groups, *message.gossip.provisional}
             knowledge.groups.strike(message.sites[0], request.streams.keys() - told)
         if request is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from everview.engines.sqlite.stamps import microseconds
-from everview.replication.membership import EXPIRY_US, Membership, covers
+from everview.replication.membership import EXPIRY_US, Membership, covers, declined
 from everview.replication.messages import Cursor, Gossip
 from everview.replication.state import Provisional, State, Told
 
@@ -79,8 +79,8 @@ class Groups:
             return True
         former = state.former[relation]
         return not any(
-            held.length % 2
-            for streams in state.members.values()
+            held.length % 2 and not declined(incarnation, group, held)
+            for incarnation, streams in state.members.items()
             for group, held in streams.get(relation, {}).items()
             if group == former
         )
@@ -111,6 +111,15 @@ class Groups:
             if stream in self.state.bound:
                 groups = self.state.members.get(incarnation, {}).get(stream, {})
                 groups.pop(self.state.former[stream], None)
+
+    def decline(self) -> None:
+        """Say of groups in which this site is listed, and never was, that it went elsewhere."""
+        state, own = self.state, self.membership.incarnation
+        for stream, groups in state.members.get(own, {}).items():
+            ours = state.joined.get(stream)
+            for group, held in groups.items():
+                if ours not in (None, group) and group not in state.absorbed.get(stream, ()):
+                    held.sponsor = held.sponsor or own
 
     # Leaving and returning.
 

@@ -85,7 +85,8 @@ class Membership:
         """
         held = self.state.members.setdefault(incarnation, {}).setdefault(stream, {})
         if group in held:
-            held[group].sponsor = held[group].sponsor or sponsor
+            if sponsor and (not held[group].sponsor or declined(incarnation, group, held[group])):
+                held[group].sponsor = sponsor
             return False
         self.state.steps += 1
         held[group] = Holding(1, sponsor, self._heard(stream, group), self.now_us())
@@ -191,7 +192,8 @@ class Membership:
                 news = True
                 if length % 2 == 0 and incarnation != self.incarnation:
                     state.expired.setdefault(incarnation, state.steps)
-            if sponsor and not held.sponsor:
+            known = held.sponsor if not declined(incarnation, group, held) else ""
+            if sponsor and not known and sponsor != held.sponsor:
                 held.sponsor = sponsor
                 news = True
         for incarnation in list(state.expired):
@@ -244,6 +246,11 @@ class Membership:
             else:
                 heard = True
         return found if heard else []
+
+
+def declined(incarnation: str, group: str, held: Holding) -> bool:
+    """Whether a site is listed in a group and has gone elsewhere: it sponsors itself, and founded another."""
+    return held.sponsor == incarnation and incarnation not in group
 
 
 def covers(mine: Mapping[str, int], theirs: Mapping[str, int]) -> bool:

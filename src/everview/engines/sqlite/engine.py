@@ -234,11 +234,17 @@ class Engine:
         return grown
 
     def settle(
-        self, connection: sqlite3.Connection, name: str, commit: Commit, on_change: OnChange | None = None
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        commit: Commit,
+        on_change: OnChange | None = None,
+        *,
+        from_another: bool,
     ) -> int:
         """End the joining of a relation: the snapshot decides over what was held before."""
         relation = self.relations[name]
-        changed = relation.settle(connection, commit)
+        changed = relation.settle(connection, commit, from_another=from_another)
         connection.execute(f"DELETE FROM {relation.kept}")
         if changed:
             self.propagate(connection, (relation.delta,), on_change, shrinks=True)

@@ -79,7 +79,7 @@ class World:
         `after` is told of the end, whatever became of it: it looks what is in the store. `returns` is True
         when the device may tell again what it told before.
         """
-        before = (device.incarnation, device.state.joined, device.state.lifted)
+        before = _membership(device)
         device.arm(0 if device.rewound_from else crash)
         try:
             yield
@@ -93,7 +93,7 @@ class World:
         if after is not None:
             after()
         joined = device.state.joined
-        changed = before != (device.incarnation, joined, device.state.lifted)
+        changed = before != _membership(device)
         if device.rewound_from is not None and device.rewound_from[0] != device.incarnation:
             device.rewound_from = None
             self.counts["rewinds found out"] += 1
@@ -117,3 +117,9 @@ class World:
         del self.devices[device.name]
         self.network.unlink(device.name)
         self.network.forget(device.name)
+
+
+def _membership(device: Device) -> tuple[object, ...]:
+    """What changes when a device joins anew, and may tell again what it told before."""
+    state = device.state
+    return device.incarnation, state.joined, state.lifted, state.former

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from everview.engines.sqlite.circuits import totals
 from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.ids import Ids, IdTable
 from everview.engines.sqlite.names import SITES
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.relations.commit import Commit
@@ -104,14 +105,10 @@ class Peer:
     def take(self, cut, *, limit=FOREVER):
         """Apply a cut in one commit; what grew no row uses up no number."""
         stream, _, sections = cut
-        source = self.engine.sources[stream]
+        source, parts = self.engine.sources[stream], self.engine.streams[stream].parts
         grown = 0
-        for number, rows in sections:
-            if rows:
-                part = self.engine.streams[stream].parts[number]
-                grown += part.merge(
-                    self.connection, Arrival(list(zip(*rows, strict=True)), self.version + 1, limit=limit)
-                )
+        for number, columns in with_places(parts, sections):
+            grown += parts[number].merge(self.connection, Arrival(columns, self.version + 1, limit=limit))
         self.version += bool(grown)
         self.engine.propagate(self.connection, (source.delta,), self._changed, shrinks=True)
         return grown
@@ -134,3 +131,27 @@ class Peer:
         """What was told of changes adds up to what is there."""
         for name, told in self.shown.items():
             assert {r: w for r, w in told.items() if w} == dict(self.stored_rows(name)), name
+
+
+def with_places(parts, sections):
+    """Sections as a message brings them: column by column, ids as places in one table."""
+    table = {}
+    found = []
+    for number, rows in sections:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        for index, column in enumerate(parts[number].columns if rows else ()):
+            if column.word == "id":
+                columns[index] = [table.setdefault(id_, len(table)) for id_ in columns[index]]
+        found.append((number, columns))
+    shared = IdTable(b"".join(table))
+    return [
+        (
+            number,
+            [
+                Ids(shared, cells) if column.word == "id" else cells
+                for cells, column in zip(columns, parts[number].columns, strict=True)
+            ],
+        )
+        for number, columns in found
+        if columns
+    ]

@@ -108,7 +108,7 @@ class AddWinsRelation(EntriesRelation):
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
 
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+    def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
         gone = f"FROM {self.entries} AS e WHERE {self.missing} AND {covers('e')}"
         self.apply_sums(connection, f"SELECT row, -sum(cl & 1) {gone} GROUP BY row")
         return connection.execute(f"DELETE {gone}").rowcount

@@ -94,7 +94,7 @@ class BagRelation(EntriesRelation):
         connection.execute(f"DELETE FROM {self.arrived} AS a WHERE {unknown}")
         return self._store(connection, arrival.version, " DO NOTHING")
 
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+    def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
         covered = covers("e", own="", site="isite", seq="iseq")
         gone = f"FROM {self.entries} AS e WHERE {self.missing} AND {covered}"
         self.apply_sums(connection, f"SELECT row, -sum(w) {gone} GROUP BY row")

@@ -159,13 +159,13 @@ class StoredRelation(ABC):
         return 0
 
     @abstractmethod
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+    def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
         """End of joining: the snapshot, whose keys are in `kept`, decides.
 
-        What its vector covers and it does not hold was collected there, and goes. Every death that it does
-        not know is told again, as this commit's: somebody may have forgotten it in another group, and got to
-        know the row again in this one, and would not be sent what its vector covers. Returns how many rows
-        were dropped, or written anew; the delta holds what changed.
+        What its vector covers and it does not hold was collected there, and goes. Who comes `from_another`
+        group tells every death again that the snapshot does not know, as this commit's: somebody may have
+        forgotten it in the other group, and got to know the row again in this one, and would not be sent what
+        its vector covers. Returns how many rows were dropped, or written anew; the delta holds what changed.
         """
 
     # Garbage.

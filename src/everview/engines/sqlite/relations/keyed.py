@@ -279,7 +279,7 @@ class KeyedRelation(StoredRelation):
             last[key] = _later(last.get(key, row), row, width, names)
         return list(last.values()), waiting
 
-    def settle(self, connection: sqlite3.Connection, commit: Commit) -> int:
+    def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
         """An unseen row below the floor is written again, under a new stamp.
 
         A death that is told again gets the next stamp: under the same one another site's name would decide
@@ -295,6 +295,8 @@ class KeyedRelation(StoredRelation):
             f"WHERE {missing} AND alive = 1 AND stamp <= ?",
             (commit.stamp, commit.version, floor),
         ).rowcount
+        if not from_another:
+            return dropped + lifted
         again = connection.execute(
             f"UPDATE {name} AS r SET stamp = stamp + 1, version = ?, site = 0, seq = 0 "
             f"WHERE alive = 0 AND {self.surpasses_kept(self.table.key(), 'r.stamp')}",
