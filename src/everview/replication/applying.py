@@ -109,6 +109,8 @@ class Cut:
         state = self.knowledge.state
         if self.sender in state.expired or self.sender == self.knowledge.incarnation:
             return Outcome.REFUSED
+        if self.knowledge.membership.is_expired():  # by this very message: it is not for a member
+            return Outcome.LEFT
         if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
             return Outcome.REWOUND
         _, strange = self.knowledge.groups.settle(self.gossip.groups)

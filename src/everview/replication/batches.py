@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 
 from everview.errors import WireError
-from everview.replication.applying import Applied
+from everview.replication.applying import Applied, Outcome
 from everview.replication.conversation import Conversation
 from everview.replication.gossip import cursor_on
 from everview.replication.messages import START, Cursor, Request
@@ -50,7 +50,12 @@ class Batches(Conversation):
         if pages[0].after or not pages[-1].done:
             raise WireError("a page of the batch is missing", where="header", retry=True)
         self._check(cut[-1])
-        return self._apply(cut[:-1], cut[-1], ALL)
+        applied = self._apply(cut[:-1], cut[-1], ALL)
+        if applied.outcome is Outcome.LEFT and self._knowledge.membership.is_expired():
+            with self._telling():
+                self._meet(cut[-1])  # which takes a new incarnation, to join anew
+            applied = self._apply(cut[:-1], cut[-1], ALL)
+        return applied
 
     def request(self) -> bytes:
         """Return a message with the cursors on everybody, to be left where others find it.
