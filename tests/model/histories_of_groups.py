@@ -50,6 +50,27 @@ def no_shift(shortcuts):
         raise WrongError("q's delete is lost")
 
 
+def deaths_once(shortcuts):
+    """p has forgotten the death of x, comes over and finds x alive; q, which knows of it, comes too."""
+    ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
+    c.write([("insert", "R", X)])
+    _sync(ground, c, t)
+    q.write([("insert", "R", X)])
+    q.write([("delete", "R", X)])
+    _sync(ground, p, q, rounds=4)
+    p.collect()
+    _sync(ground, p, c)
+    _sync(ground, t, c)
+    for other in (c, p, t):
+        ground.pull(q, other)
+    q.collect()
+    for _ in range(3):
+        for other in (c, p, t):
+            _sync(ground, q, other)
+    if any(site.rows("R") != q.rows("R") for site in (c, t, p)):
+        raise WrongError("x is dead at q alone")
+
+
 def leavers_retire(shortcuts):
     """p leaves for c's group; a hears from y, of another relation, that p has retired, deletes x and forgets
     it; then a comes after p.
@@ -153,6 +174,7 @@ def views_merge(shortcuts):
 
 MEETINGS = {
     "no shift": no_shift,
+    "deaths once": deaths_once,
     "leavers retire": leavers_retire,
     "return anywhere": return_anywhere,
     "older whole": older_whole,

@@ -17,11 +17,12 @@ def merge(site, stream, arrived, page):
     table, grown = site.tables[stream], 0
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
     returning = returning and page.froms[stream] == 0
+    from_another = returning and site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
     if returning:
         unseen = forget_collected(site, stream, arrived, page)
         if stream in site.received and "views merge" not in site.shortcuts:
             start_again(site, stream)
-        if site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream):
+        if from_another:
             come_over(site, stream, page)
     if "drop the dead" in site.shortcuts and stream in site.received:
         arrived = {k: r for k, r in arrived.items() if k[0] == "l"} | alive_on_arrival(site, stream, arrived)
@@ -43,6 +44,8 @@ def merge(site, stream, arrived, page):
             grown += 1
     if returning and stream in site.kinds and "no lift" not in site.shortcuts:
         lift(site, stream, unseen - arrived.keys(), page)
+    if from_another and stream in ("R", "K") and "deaths once" not in site.shortcuts:
+        grown += tell_deaths_again(site, stream, arrived)
     if "delta only" in site.shortcuts and stream in site.received:
         live = live_ids(site.kinds, table, site.valued)
         site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
@@ -147,6 +150,23 @@ def shift(site, relation, page):
             table[key] = Row(length, site.head, (site.inc, site.head))
             operation = "insert" if length % 2 else "delete"
             site.world.history.record(site, relation, operation, key, None, 0, length)
+
+
+def tell_deaths_again(site, relation, arrived):
+    """As our own: somebody may have forgotten them in the old group, and met the row again in the new one.
+
+    Its vector covers them, so others would forget them too, before it has heard of them again.
+    """
+    table, told = site.tables[relation], 0
+    for key, row in table.items():
+        if relation == "R":
+            dead, surpassed = row.value % 2 == 0, key in arrived and arrived[key].value >= row.value
+        else:
+            dead, surpassed = row.value is None, any(k == key[0] and s >= key[1] for k, s in arrived)
+        if dead and not surpassed:
+            table[key] = Row(row.value, site.head, (site.inc, site.head))
+            told += 1
+    return told
 
 
 def superseded(site, key):

@@ -39,6 +39,7 @@ SHORTCUTS = {
     "adopt the name": "a member of the greater group takes the smaller name and goes on from its cursors",
     "leavers retire": "who leaves a group retires its incarnation there, and the group no longer asks it",
     "no shift": "who comes over lifts its live rows only, and not its deletes",
+    "deaths once": "who comes over does not tell again the deaths that its new group lacks",
     "return anywhere": "a copied, restored or expired store founds or joins any group",
     "older whole": "a provisional site takes a whole that is older than what it has",
     "sponsor forgets": "a provisional site reads on from a sponsor that has collected since",
