@@ -25,6 +25,8 @@ from everview.language.relations import Semantics
 
 Row = tuple[Any, ...]
 Numbers = frozenset[int]
+Contents = dict[str, Counter[Row]]
+"""Relation or view → rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,12 @@ class History:
 
     program: Program
     events: list[Event] = field(default_factory=list)
+    evaluated: tuple[Contents, Contents] | None = field(default=None, repr=False)
+    """What the views were last made of, and what they were."""
     unsettled: set[tuple[str, Row]] = field(default_factory=set)
     """Relation and key where what is forgotten may have won."""
+
+    _longest: dict[Numbers, dict[Row, int]] = field(default_factory=dict, repr=False)
 
     def record(self, event: Event) -> None:
         """Take note of the next write."""
@@ -96,12 +102,18 @@ class History:
             for row, events in by_row.items()
         }
 
-    def longest(self, numbers: Iterable[int]) -> dict[Row, int]:
+    def longest(self, numbers: Numbers) -> dict[Row, int]:
         """Of a set: tuple → the greatest causal length among these writes."""
-        found: dict[Row, int] = {}
-        for number in numbers:
-            event = self.events[number]
-            found[event.row] = max(event.length, found.get(event.row, 0))
+        found = self._longest.get(numbers)
+        if found is None:
+            found = {}
+            for number in numbers:
+                event = self.events[number]
+                if event.length > found.get(event.row, 0):
+                    found[event.row] = event.length
+            while len(self._longest) > 8:
+                del self._longest[next(iter(self._longest))]
+            self._longest[numbers] = found
         return found
 
 

@@ -85,7 +85,7 @@ def _record(world: World, device: Device, done: list[Done]) -> None:
 
 def _check_length(world: World, device: Device, name: str, row: Row, action: str, length: int) -> None:
     """A write is above all that its site had seen, and by one where nothing was ever forgotten."""
-    before = world.history.longest(device.seen.get(name, ())).get(row, 0)
+    before = world.history.longest(device.seen.get(name, frozenset())).get(row, 0)
     floor = device.store.floors.get(name, 0)
     above = length > before or (name, row) in world.history.unsettled
     if not above or (length % 2 == 1) is not (action == "insert"):
