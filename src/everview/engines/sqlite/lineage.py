@@ -42,10 +42,10 @@ class Lineage:
         strange: str | None = None
         if marked and marked.split()[0] != here.split(maxsplit=1)[0]:
             strange = "copied" if _is_there(marked) else "rewound"
-        elif shown:
-            told = self._read()
-            if told is None or told[0] != incarnation or told[1] > head:
-                strange = "rewound"
+        elif (told := self._read()) is None or told[0] != incarnation:
+            strange = "rewound" if shown else None  # else the file beside it is another store's, or none
+        elif told[1] > head:
+            strange = "rewound"
         if marked != here:
             connection.execute(f"UPDATE {STORE} SET file = ?", (here,))
         return strange
