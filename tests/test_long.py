@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.long.__main__ import areas
+from tests.long.__main__ import areas, outcomes
 
 SLICE = {
     "algebra": 60,
@@ -34,3 +34,23 @@ def test_the_long_target_counts_its_cases():
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "3 passed, 0 failed"
+
+
+def test_the_long_target_uses_several_processes_and_reports_what_failed():
+    run = [sys.executable, "-m", "tests.long", "simulation", "--workers", "2", "--cases", "3", "--seed", "0"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    *counts, last = done.stdout.splitlines()
+    assert last == "3 passed, 0 failed"
+    assert any(line.split()[-1] == "writes" for line in counts)
+
+
+def test_a_case_that_fails_is_told_with_its_seed(monkeypatch):
+    def case(seed):
+        if seed == 1:
+            raise ValueError("no")
+        return seed
+
+    monkeypatch.setattr("tests.long.algebra.case", case)
+    told = list(outcomes("algebra", None, range(3), 1))
+    assert [(seed, found) for seed, found, error in told if error is None] == [(0, 0), (2, 2)]
+    assert "ValueError: no" in told[1][2]

@@ -4,9 +4,12 @@ import argparse
 import functools
 import importlib
 import itertools
+import multiprocessing
+import os
 import pkgutil
 import sys
 import time
+import traceback
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from tests import long
@@ -21,37 +24,56 @@ def main():
     parser.add_argument("area", choices=areas())
     parser.add_argument("--cases", type=int, default=0, help="how many cases (0: until stopped)")
     parser.add_argument("--seconds", type=float, help="how long a case lasts, in areas that run on a clock")
+    parser.add_argument("--workers", type=int, help="how many processes, in areas that can use them")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first case's seed")
     arguments = parser.parse_args()
     area = importlib.import_module(f"tests.long.{arguments.area}")
-    case = area.case
-    if arguments.seconds is not None:
-        case = functools.partial(case, seconds=arguments.seconds)
+    workers = arguments.workers or (os.cpu_count() or 1 if getattr(area, "PARALLEL", False) else 1)
     seeds = itertools.count(arguments.seed)
     if arguments.cases:
         seeds = itertools.islice(seeds, arguments.cases)
-    done = 0
+    passed = failed = 0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with Progress(*columns) as progress:
             task = progress.add_task(
                 f"{arguments.area}, from seed {arguments.seed}", total=arguments.cases or None
             )
-            for seed in seeds:
-                try:
-                    case(seed)
-                except Exception:
+            for seed, found, error in outcomes(arguments.area, arguments.seconds, seeds, workers):
+                if error is None:
+                    passed += 1
+                    if found is not None:
+                        area.tally(found)
+                else:
+                    failed += 1
                     again = f"python -m tests.long {arguments.area} --cases 1 --seed {seed}"
-                    progress.console.print(f"seed {seed} failed; again with: {again}")
-                    raise
-                done += 1
+                    progress.console.print(f"{error}\nseed {seed} failed; again with: {again}", markup=False)
                 progress.advance(task)
     except KeyboardInterrupt:
         pass
     if hasattr(area, "summary"):
         sys.stdout.write(f"{area.summary()}\n")
-    sys.stdout.write(f"{done} passed, 0 failed\n")
-    return 0
+    sys.stdout.write(f"{passed} passed, {failed} failed\n")
+    return 1 if failed else 0
+
+
+def outcomes(area, seconds, seeds, workers):
+    """Yield (seed, what it found, what went wrong) as cases end, in this process or in several."""
+    run = functools.partial(attempt, area, seconds)
+    if workers == 1:
+        yield from map(run, seeds)
+        return
+    with multiprocessing.get_context("fork").Pool(workers) as pool:
+        yield from pool.imap_unordered(run, seeds)
+
+
+def attempt(area, seconds, seed):
+    """Run one case; other than by returning it never ends."""
+    case = importlib.import_module(f"tests.long.{area}").case
+    try:
+        return seed, (case(seed) if seconds is None else case(seed, seconds=seconds)), None
+    except Exception:  # noqa: BLE001 - it is told with its seed
+        return seed, None, traceback.format_exc()
 
 
 if __name__ == "__main__":

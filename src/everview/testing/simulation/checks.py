@@ -9,7 +9,7 @@ from typing import Any
 from everview.engines.reference import evaluate_views
 from everview.language.relations import Semantics
 from everview.testing.simulation.device import Device
-from everview.testing.simulation.lattices import lengths, versions
+from everview.testing.simulation.lattices import marks, versions
 from everview.testing.simulation.oracle import Event, History, Numbers
 
 Row = tuple[Any, ...]
@@ -83,8 +83,8 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
         new: list[dict[str, Any]] = []
         if relation.semantics is Semantics.SET:
             known = history.longest(seen)
-            differing = lengths(connection, engine, name).items() - known.items()
-            for row, length in sorted(differing, key=repr):
+            for *cells, length in sorted(marks(connection, engine, name) - history.marks(seen), key=repr):
+                row = tuple(cells)
                 if length < known.get(row, 0) and (name, row) not in history.unsettled:
                     raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
                 if length > known.get(row, 0):

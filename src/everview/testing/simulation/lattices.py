@@ -12,11 +12,15 @@ from everview.engines.sqlite.relations.keyed import KeyedRelation
 Row = tuple[Any, ...]
 
 
+def marks(connection: sqlite3.Connection, engine: Engine, relation: str) -> set[Row]:
+    """Of a set: tuples that end with their causal lengths."""
+    stored = engine.relations[relation]
+    return set(connection.execute(f"SELECT {stored.listed}, cl FROM {stored.table.name}"))
+
+
 def lengths(connection: sqlite3.Connection, engine: Engine, relation: str) -> dict[Row, int]:
     """Of a set: tuple → causal length."""
-    stored = engine.relations[relation]
-    found = connection.execute(f"SELECT {stored.listed}, cl FROM {stored.table.name}")
-    return {tuple(row[:-1]): row[-1] for row in found}
+    return {row[:-1]: row[-1] for row in marks(connection, engine, relation)}
 
 
 def versions(

@@ -57,7 +57,7 @@ class History:
     unsettled: set[tuple[str, Row]] = field(default_factory=set)
     """Relation and key where what is forgotten may have won."""
 
-    _longest: dict[Numbers, dict[Row, int]] = field(default_factory=dict, repr=False)
+    _known: dict[Numbers, tuple[dict[Row, int], set[Row]]] = field(default_factory=dict, repr=False)
 
     def record(self, event: Event) -> None:
         """Take note of the next write."""
@@ -70,8 +70,10 @@ class History:
             return row
         return tuple(row[place] for place in declared.key_positions)
 
-    def contents(self, relation: str, numbers: Iterable[int]) -> Counter[Row]:
+    def contents(self, relation: str, numbers: Numbers) -> Counter[Row]:
         """The rows that these writes make, when the time of all of them has come."""
+        if self.program.relations[relation].semantics is Semantics.SET:
+            return Counter([row for row, length in self.longest(numbers).items() if length % 2])
         by_key: defaultdict[Row, list[Event]] = defaultdict(list)
         declared = self.program.relations[relation]
         for number in numbers:
@@ -97,29 +99,35 @@ class History:
         by_row: defaultdict[Row, list[Event]] = defaultdict(list)
         for number in numbers:
             by_row[self.events[number].row].append(self.events[number])
-        return {
-            row: {e.action for e in events if not any(e.number in other.seen for other in events)}
-            for row, events in by_row.items()
-        }
+        return {row: _unseen(events) for row, events in by_row.items()}
 
     def longest(self, numbers: Numbers) -> dict[Row, int]:
         """Of a set: tuple → the greatest causal length among these writes."""
-        found = self._longest.get(numbers)
+        return self._lengths(numbers)[0]
+
+    def marks(self, numbers: Numbers) -> set[Row]:
+        """The same, as rows that end with their lengths: compared with a store's at once."""
+        return self._lengths(numbers)[1]
+
+    def _lengths(self, numbers: Numbers) -> tuple[dict[Row, int], set[Row]]:
+        """Made once for what a site has seen, and remembered while it is of use."""
+        found = self._known.get(numbers)
         if found is None:
-            found = {}
+            longest: dict[Row, int] = {}
             for number in numbers:
                 event = self.events[number]
-                if event.length > found.get(event.row, 0):
-                    found[event.row] = event.length
-            while len(self._longest) > 8:
-                del self._longest[next(iter(self._longest))]
-            self._longest[numbers] = found
+                if event.length > longest.get(event.row, 0):
+                    longest[event.row] = event.length
+            while len(self._known) > 8:
+                del self._known[next(iter(self._known))]
+            found = self._known[numbers] = (longest, {(*row, n) for row, n in longest.items()})
         return found
 
 
-def _set(events: list[Event]) -> Counter[Row]:
-    longest = max(events, key=lambda e: e.length)
-    return Counter({longest.row: longest.length % 2}) if longest.length % 2 else Counter()
+def _unseen(events: list[Event]) -> set[str]:
+    if len(events) == 1:
+        return {events[0].action}
+    return {e.action for e in events if not any(e.number in other.seen for other in events)}
 
 
 def _keyed(events: list[Event]) -> Counter[Row]:
@@ -141,7 +149,6 @@ def _add_wins(events: list[Event]) -> Counter[Row]:
 
 
 _ROWS = {
-    Semantics.SET: _set,
     Semantics.KEYED: _keyed,
     Semantics.BAG: _bag,
     Semantics.ADD_WINS: _add_wins,
