@@ -267,10 +267,9 @@ class Cut:
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""
-        if not self._theirs(name).vector:
-            return 0  # nothing was ever written there, so nothing was collected
         self.knowledge.lay_out(self.connection, self._theirs(name).vector)
-        from_another = name in self.knowledge.state.former
+        group = self.gossip.groups.get(name, [""])[0]
+        from_another = self.knowledge.state.former.get(name, group) != group
         return self.engine.settle(
             self.connection, name, self.commit, self.on_change, from_another=from_another
         )

@@ -103,14 +103,17 @@ class Groups:
         self.membership.list_member(own, relation, name, own)
 
     def strike(self, incarnation: str, streams: Iterable[str]) -> None:
-        """A site says that it is in no group for these streams: where it is listed it never joined.
+        """A site says that it is in no group for these streams: where it is listed, it may never have joined.
 
-        So nobody has to return to where it was thought to be.
+        Then nobody has to return to where it was thought to be. Whose sponsor is known has joined, and has
+        only just left.
         """
         for stream in streams:
             if stream in self.state.bound:
                 groups = self.state.members.get(incarnation, {}).get(stream, {})
-                groups.pop(self.state.former[stream], None)
+                held = groups.get(self.state.former[stream])
+                if held is not None and not held.sponsor:
+                    del groups[self.state.former[stream]]
 
     def decline(self) -> None:
         """Say of groups in which this site is listed, and never was, that it went elsewhere."""

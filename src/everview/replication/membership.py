@@ -249,8 +249,9 @@ class Membership:
 
 
 def declined(incarnation: str, group: str, held: Holding) -> bool:
-    """Whether a site is listed in a group and has gone elsewhere: it sponsors itself, and founded another."""
-    return held.sponsor == incarnation and incarnation not in group
+    """Whether a site is listed in a group and went elsewhere: it sponsors itself, and did not found it."""
+    founders = (part.rsplit("/", 2) for part in group.split("+"))
+    return held.sponsor == incarnation and all(names[-2:-1] != [incarnation] for names in founders)
 
 
 def covers(mine: Mapping[str, int], theirs: Mapping[str, int]) -> bool:

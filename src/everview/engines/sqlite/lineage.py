@@ -10,9 +10,25 @@ import json
 import os
 import sqlite3
 from pathlib import Path
+from typing import NamedTuple
 
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.store import Store
+
+_FORMER = 100
+"""So many former incarnations are remembered."""
+
+
+class Shown(NamedTuple):
+    """What lies beside a store's file: who last spoke, and up to which commit; and who spoke before."""
+
+    incarnation: str
+    head: int
+    former: list[str]
+
+    def is_ahead(self, incarnation: str, head: int) -> bool:
+        """Whether a store that says this of itself is of an earlier time."""
+        return incarnation in self.former or (incarnation == self.incarnation and self.head > head)
 
 
 class Lineage:
@@ -42,10 +58,11 @@ class Lineage:
         strange: str | None = None
         if marked and marked.split()[0] != here.split(maxsplit=1)[0]:
             strange = "copied" if _is_there(marked) else "rewound"
-        elif (told := self._read()) is None or told[0] != incarnation:
-            strange = "rewound" if shown else None  # else the file beside it is another store's, or none
-        elif told[1] > head:
-            strange = "rewound"
+        else:
+            told = self._read()
+            spoke = told is not None and incarnation in (told.incarnation, *told.former)
+            if (shown and not spoke) or (told is not None and told.is_ahead(incarnation, head)):
+                strange = "rewound"  # where nothing was shown the file beside it may be another store's
         if marked != here:
             connection.execute(f"UPDATE {STORE} SET file = ?", (here,))
         return strange
@@ -64,18 +81,23 @@ class Lineage:
                 writer.execute(f"UPDATE {STORE} SET shown = ?", (max(head, 1),))
         self._shown, self._incarnation = head, incarnation
 
-    def _read(self) -> tuple[str, int] | None:
+    def _read(self) -> Shown | None:
         try:
             found = json.loads(self.side_file.read_text())
-            return str(found["incarnation"]), int(found["head"])
-        except (OSError, ValueError, KeyError, TypeError):
+            former = [str(name) for name in found.get("former", ())]
+            return Shown(str(found["incarnation"]), int(found["head"]), former)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def _write(self, incarnation: str, head: int) -> None:
+        told = self._read()
+        former = [] if told is None else told.former
+        if told is not None and told.incarnation != incarnation:
+            former = [*former, told.incarnation][-_FORMER:]
         new = Path(f"{self.side_file}.new")
         # Not forced to the disk: that matters only if a power loss and a restored backup come together, and
         # then the first peer that has met the store finds out by its tags.
-        new.write_text(json.dumps({"incarnation": incarnation, "head": head}))
+        new.write_text(json.dumps({"incarnation": incarnation, "head": head, "former": former}))
         new.replace(self.side_file)
 
 

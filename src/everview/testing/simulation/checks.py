@@ -31,7 +31,7 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
     rows: dict[str, Counter[Row]] = {name: device.rows(name) for name in hosted}
     for name in hosted:
         seen = device.seen.get(name, frozenset())
-        waiting = history.waiting(name, seen, device.come) | _unsettled(history, name)
+        waiting = history.waiting(name, seen, device.come) | history.unsettled(name, seen)
         wanted = _but(history, name, waiting, history.contents(name, seen))
         found = _but(history, name, waiting, rows[name])
         if found != wanted:
@@ -46,10 +46,6 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
                 raise Wrong(f"{device.name} keeps view {name} {_differ(shown, Counter(result.rows))}")
             if transfers and name == "torn" and shown:
                 raise Wrong(f"{device.name} shows transfers in part: {sorted(shown)}")
-
-
-def _unsettled(history: History, name: str) -> set[Row]:
-    return {key for relation, key in history.unsettled if relation == name}
 
 
 def _but(history: History, name: str, keys: set[Row], rows: Counter[Row]) -> Counter[Row]:
@@ -85,7 +81,7 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
             known = history.longest(seen)
             for *cells, length in sorted(marks(connection, engine, name) - history.marks(seen), key=repr):
                 row = tuple(cells)
-                if length < known.get(row, 0) and (name, row) not in history.unsettled:
+                if length < known.get(row, 0) and row not in history.unsettled(name, seen):
                     raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
                 if length > known.get(row, 0):
                     action = "insert" if length % 2 else "delete"
@@ -135,7 +131,7 @@ def _expected(
     wanted = {name: history.contents(name, numbers) for name, numbers in survived.items()}
     for name, numbers in survived.items():
         _check_latest(history, name, numbers, wanted[name])
-        wanted[name] = _agreed(devices, history, name, wanted[name])
+        wanted[name] = _agreed(devices, history, name, wanted[name], history.unsettled(name, numbers))
     if history.evaluated is None or history.evaluated[0] != wanted:
         tables = {name: list(found.elements()) for name, found in wanted.items()}
         views = evaluate_views(history.program, tables)
@@ -143,9 +139,10 @@ def _expected(
     return wanted | history.evaluated[1]
 
 
-def _agreed(devices: list[Device], history: History, name: str, wanted: Counter[Row]) -> Counter[Row]:
+def _agreed(
+    devices: list[Device], history: History, name: str, wanted: Counter[Row], unsettled: set[Row]
+) -> Counter[Row]:
     """What is wanted; of keys that are unsettled, what the first site that holds them shows."""
-    unsettled = _unsettled(history, name)
     shown = next((device.rows(name) for device in devices if name in device.hosts), Counter[Row]())
     if not unsettled:
         return wanted
@@ -160,8 +157,9 @@ def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[R
     """Whoever wins, it is one of the latest writes: what all of them deleted does not return."""
     if history.program.relations[name].semantics is not Semantics.SET:
         return
+    unsettled = history.unsettled(name, numbers)
     for row, actions in history.latest(numbers).items():
-        if (name, row) not in history.unsettled and ("insert" if rows[row] else "delete") not in actions:
+        if row not in unsettled and ("insert" if rows[row] else "delete") not in actions:
             raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
 
 

@@ -1,7 +1,8 @@
 """What one group has forgotten of a key another group, founded apart, cannot know when they meet.
 
 Of a deletion that is forgotten and a write that had not seen it either may win, the same everywhere (Groups 4
-in docs/REPLICATION.md). Such keys are *unsettled*: the oracle does not say who wins, only that all agree.
+in docs/REPLICATION.md). Such a key is *unsettled* until a write has seen all others: the oracle does not say
+who wins, only that all agree.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ def note_forgotten(history: History, device: Device, devices: Iterable[Device]) 
             continue
         groups = {other.state.joined.get(name) for other in devices}
         if any(group is not None and not _akin(own, group) for group in groups):
-            known = {history.key(name, history.events[n].row) for n in device.seen.get(name, ())}
-            history.unsettled |= {(name, key) for key in known - _held(device, name, relation.semantics)}
+            held, seen = _held(device, name, relation.semantics), device.seen.get(name, frozenset())
+            for key in {history.key(name, history.events[n].row) for n in seen} - held:
+                of_key = frozenset(n for n in seen if history.key(name, history.events[n].row) == key)
+                history.forgotten.setdefault((name, key), set()).add(of_key)
 
 
 def _akin(one: str, other: str) -> bool:

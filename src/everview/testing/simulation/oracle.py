@@ -54,8 +54,8 @@ class History:
     events: list[Event] = field(default_factory=list)
     evaluated: tuple[Contents, Contents] | None = field(default=None, repr=False)
     """What the views were last made of, and what they were."""
-    unsettled: set[tuple[str, Row]] = field(default_factory=set)
-    """Relation and key where what is forgotten may have won."""
+    forgotten: dict[tuple[str, Row], set[Numbers]] = field(default_factory=dict)
+    """Relation and key → the writes that a site had seen when it had forgotten the key."""
 
     _known: dict[Numbers, tuple[dict[Row, int], set[Row]]] = field(default_factory=dict, repr=False)
 
@@ -93,6 +93,22 @@ class History:
         if self.program.relations[relation].semantics is not Semantics.KEYED:
             return set()
         return {self.key(relation, self.events[number].row) for number in numbers if number not in come}
+
+    def unsettled(self, relation: str, numbers: Numbers) -> set[Row]:
+        """The keys of which a deletion was forgotten that another of these writes had not seen.
+
+        Until a write has seen all of them, either may have won.
+        """
+        found = set()
+        for (name, key), sets in self.forgotten.items() if self.forgotten else ():
+            if name != relation:
+                continue
+            events = [e for e in map(self.events.__getitem__, numbers) if self.key(name, e.row) == key]
+            all_ = {e.number for e in events}
+            apart = any(e.number not in seen and not seen & all_ <= e.seen for seen in sets for e in events)
+            if apart and not any(all_ <= {*e.seen, e.number} for e in events):
+                found.add(key)
+        return found
 
     def latest(self, numbers: Numbers) -> dict[Row, set[str]]:
         """Tuple → the actions of those writes to it that no other of them had seen: one of these wins."""

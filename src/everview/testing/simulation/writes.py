@@ -87,7 +87,8 @@ def _check_length(world: World, device: Device, name: str, row: Row, action: str
     """A write is above all that its site had seen, and by one where nothing was ever forgotten."""
     before = world.history.longest(device.seen.get(name, frozenset())).get(row, 0)
     floor = device.store.floors.get(name, 0)
-    above = length > before or (name, row) in world.history.unsettled
+    seen = device.seen.get(name, frozenset())
+    above = length > before or row in world.history.unsettled(name, seen)
     if not above or (length % 2 == 1) is not (action == "insert"):
         raise Wrong(f"{device.name} writes {name}{row} at length {length}, having seen {before}")
     if not floor and length != before + 1:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from everview.engines.sqlite.ids import Ids, halved, joined
+from everview.engines.sqlite.ids import Ids, halved, ids_of, joined
 from everview.engines.sqlite.parts import ID, OPTIONAL_ID, Arrival, Chunk, PartColumn, Position
 from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.relations.staging import pour, poured
@@ -132,6 +132,8 @@ class Liveness(ABC):
         An id that has come ahead of its liveness, or was forgotten, gets a number now. Every id is looked up
         once, and those that the last merge brought not at all.
         """
+        if len(ids) * 8 < len(ids.table):  # a few of many: they get a table of their own
+            ids = ids_of(list(ids))
         numbers: list[int] = [0] * len(ids.table)  # by the ids' places; no number is 0
         dead = [0] * len(ids.table)
         if self.fresh is not None and self.fresh.ids.table is ids.table:

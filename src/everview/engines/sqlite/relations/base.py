@@ -222,6 +222,14 @@ class StoredRelation(ABC):
             [f"{right}.{c}" for c in self.table.columns],
         )
 
+    def keep(self, connection: sqlite3.Connection, rows: str, given: Sequence[Any] = ()) -> None:
+        """Note keys of a snapshot, a SELECT of them with their values; of several values the greatest."""
+        connection.execute(
+            f"INSERT INTO {self.kept} {rows} WHERE 1 "
+            "ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
+            given,
+        )
+
     def surpasses_kept(self, terms: Sequence[str], value: str) -> str:
         """Return the condition that the snapshot by which the site joins has less of a key, or nothing."""
         same = " AND ".join(f"k{place} = +{term}" for place, term in enumerate(terms))

@@ -190,15 +190,11 @@ class KeyedRelation(StoredRelation):
             connection.execute(self._ignore)
         if arrival.returning:
             keys = ", ".join(self.table.key())
-            connection.execute(
-                f"INSERT OR IGNORE INTO {self.kept} SELECT {keys}, {_DEATH} FROM {self.arrived}"
-            )
+            self.keep(connection, f"SELECT {keys}, {_DEATH} FROM {self.arrived}")
             places = [self.relation.columns.index(name) for name in self.relation.key]
-            places.append(len(self.table.columns) + 1)  # the stamp
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {self.kept} VALUES ({', '.join('?' * len(places))})",
-                [tuple(row[place] for place in places) for row in waiting],
-            )
+            for row in waiting:  # which says nothing yet of who lives
+                marks = ", ".join("?" * len(places))
+                self.keep(connection, f"SELECT {marks}, 0", [row[place] for place in places])
         return grown + self._join(connection, arrival.version)
 
     def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
@@ -282,8 +278,8 @@ class KeyedRelation(StoredRelation):
     def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
         """An unseen row below the floor is written again, under a new stamp.
 
-        A death that is told again gets the next stamp: under the same one another site's name would decide
-        between it and a row that it had deleted.
+        A death that is told again gets the next stamp where the snapshot has a row of the very same one:
+        else the name of who tells it would decide between the two.
         """
         name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
         missing = self.not_kept(self.table.key())
@@ -297,8 +293,10 @@ class KeyedRelation(StoredRelation):
         ).rowcount
         if not from_another:
             return dropped + lifted
+        same = " AND ".join(f"k{place} = +r.{key}" for place, key in enumerate(self.table.key()))
+        tied = f"EXISTS (SELECT 1 FROM {self.kept} WHERE {same} AND value = r.stamp - 1)"
         again = connection.execute(
-            f"UPDATE {name} AS r SET stamp = stamp + 1, version = ?, site = 0, seq = 0 "
+            f"UPDATE {name} AS r SET stamp = stamp + {tied}, version = ?, site = 0, seq = 0 "
             f"WHERE alive = 0 AND {self.surpasses_kept(self.table.key(), 'r.stamp')}",
             (commit.version,),
         ).rowcount

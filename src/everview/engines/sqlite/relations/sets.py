@@ -136,9 +136,7 @@ class SetRelation(StoredRelation):
         if arrival.covered and not arrival.returning:
             connection.execute(self._ignore)
         if arrival.returning:
-            connection.execute(
-                f"INSERT OR IGNORE INTO {self.kept} SELECT {self._key()}, cl FROM {self.arrived}"
-            )
+            self.keep(connection, f"SELECT {self._key()}, cl FROM {self.arrived}")
         connection.execute(self._change)
         grown = connection.execute(self._join, (arrival.version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
