@@ -65,7 +65,7 @@ class Groups:
         """
         self.founded += 1
         name = f"{self.inc}/{self.founded}"
-        if relation in self.bound and "return anywhere" not in self.shortcuts:
+        if relation in self.former and "return anywhere" not in self.shortcuts:
             name = f"{self.former[relation]}/{name}"
             self.members[f"{self.former[relation]}?", relation, name] = 1
             self.bound.discard(relation)

@@ -86,7 +86,7 @@ class Groups:
         )
 
     def _found(self, relation: str) -> None:
-        """Of a store that should return, the new name is greater than the former one.
+        """Of a store that should return, or has only left, the new name is greater than the former one.
 
         And a stand-in for the former members is listed: until it is expired nothing is forgotten, and should
         they turn up, the store returns to them.
@@ -94,11 +94,11 @@ class Groups:
         state, own = self.state, self.membership.incarnation
         state.founded += 1
         name = f"{own}/{state.founded}"
-        if relation in state.bound:
-            former = state.former[relation]
+        former = state.former.get(relation)
+        if former is not None:
             name = f"{former}/{name}"
             self.membership.list_member(f"{former}?", relation, name)
-            del state.bound[relation]
+            state.bound.pop(relation, None)
         state.joined[relation] = name
         self.membership.list_member(own, relation, name, own)
 
