@@ -6,6 +6,8 @@ import shutil
 import pytest
 from tests.replication.sites import PROGRAM, World, assert_equal, contents
 
+from everview.errors import WireError
+
 RELATIONS = {"r", "k", "g", "w"}
 
 
@@ -314,3 +316,16 @@ def spoil(paths, rng):
 
 def test_the_program_has_every_kind_of_relation():
     assert len({relation.semantics for relation in PROGRAM.relations.values()}) == 4
+
+
+def test_pages_that_make_no_cut_are_refused():
+    a, b = World().sites(2)
+    a.insert("r", [(1, "x")])
+    cut = list(a.replica.batch(0))
+    other = list(World(1).site("c").replica.batch(0))
+    for pages, problem in (([], "one page or more"), ([*cut, *cut], "follow"), ([*other, *cut], "follow")):
+        with pytest.raises(WireError, match=problem):
+            b.replica.take(pages)
+    assert b.rows("r") == []
+    b.replica.take(cut)
+    assert b.rows("r") == [(1, "x")]

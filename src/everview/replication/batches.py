@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -12,7 +11,7 @@ from everview.errors import WireError
 from everview.replication.applying import Applied, Outcome
 from everview.replication.conversation import Conversation
 from everview.replication.gossip import cursor_on
-from everview.replication.messages import START, Cursor, Request
+from everview.replication.messages import START, Cursor, Message, Request
 from everview.replication.rights import ALL
 from everview.replication.wire import decode, encode
 
@@ -38,23 +37,15 @@ class Batches(Conversation):
             yield data
 
     def take(self, messages: Iterable[bytes]) -> Applied:
-        """Apply a cut that was found."""
-        cut = [decode(data) for data in messages]
-        if not cut or any(m.page is None for m in cut):
-            raise WireError("a batch is one page or more", where="header")
-        pages = [message.page for message in cut if message.page is not None]
-        if len({message.sites[0] for message in cut}) > 1 or any(
-            page.reached != follower.after for page, follower in pairwise(pages)
-        ):
-            raise WireError("the pages of a batch do not follow each other", where="header")
-        if pages[0].after or not pages[-1].done:
-            raise WireError("a page of the batch is missing", where="header", retry=True)
-        self._check(cut[-1])
-        applied = self._apply(cut[:-1], cut[-1], ALL)
+        """Apply a cut that was found. Its pages are decoded one by one, and again when they are applied."""
+        coded = list(messages)
+        last = _last_of(coded)
+        self._check(last)
+        applied = self._apply(map(decode, coded[:-1]), last, ALL)
         if applied.outcome is Outcome.LEFT and self._knowledge.membership.is_expired():
             with self._telling():
-                self._meet(cut[-1])  # which takes a new incarnation, to join anew
-            applied = self._apply(cut[:-1], cut[-1], ALL)
+                self._meet(last)  # which takes a new incarnation, to join anew
+            applied = self._apply(map(decode, coded[:-1]), last, ALL)
         return applied
 
     def request(self) -> bytes:
@@ -140,3 +131,26 @@ class Batches(Conversation):
             state = self._knowledge.state
         told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked)))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+
+def _last_of(coded: Sequence[bytes]) -> Message:
+    """Return the last message of a batch; WireError if its pages do not make a cut."""
+    before: Message | None = None
+    for data in coded:
+        message = decode(data)
+        if message.page is None:
+            raise WireError("a batch is one page or more", where="header")
+        if before is None or before.page is None:
+            if message.page.after:
+                raise WireError("a page of the batch is missing", where="header", retry=True)
+        elif before.page.done or (before.sites[0], before.page.reached) != (
+            message.sites[0],
+            message.page.after,
+        ):
+            raise WireError("the pages of a batch do not follow each other", where="header")
+        before = message
+    if before is None or before.page is None:
+        raise WireError("a batch is one page or more", where="header")
+    if not before.page.done:
+        raise WireError("a page of the batch is missing", where="header", retry=True)
+    return before
