@@ -113,19 +113,21 @@ def unlisted_join(shortcuts):
 
 
 def orphans_stay(shortcuts):
-    """c sponsors n and is expired before anyone hears of n; u collects x with n's consent never asked."""
+    """c sponsors n, n sponsors m, c is expired before anyone hears of them; u collects x unasked."""
     ground, u, v, c = _ground(shortcuts, u="R", v="R", c="R")
     u.write([("insert", "R", X)])
     _sync(ground, u, c)
-    n = _newcomer(ground, "R")
+    n, m = _newcomer(ground, "R"), _newcomer(ground, "R")
     ground.pull(n, c)
+    ground.pull(m, n)
     u.expire(c.inc)
     u.write([("delete", "R", X)])
     _sync(ground, u, v)
     u.collect()
     for _ in range(3):
-        ground.pull(n, u)
-        ground.check(n)
+        for guest in (n, m):
+            ground.pull(guest, u)
+            ground.check(guest)
 
 
 def accept_covered(shortcuts):

@@ -94,15 +94,25 @@ class Membership:
         for inc in {**self.expired_at, **dict.fromkeys(self.retired)}:
             self.expire(inc)  # whatever it says it holds since
         self.sponsors.update(sponsors)
-        if "orphans stay" not in self.shortcuts:
-            for holder, sponsor in self.sponsors.items():
-                if self.expired_at.get(sponsor, self.steps) < self.heard.get(holder, 0):
-                    self.expire(holder[0])
+        while "orphans stay" not in self.shortcuts and self.expire_orphans():
+            pass
         if self.inc in self.expired_at:
             self.renew()
         for stream, (sponsor, _) in list(self.provisional.items()):
             if sponsor in self.expired_at and stream in self.provisional:
                 self.leave(stream)
+
+    def expire_orphans(self):
+        """An orphan never counted here: it is as if it had expired with its sponsor, and so are its guests."""
+        found = False
+        for holder, sponsor in self.sponsors.items():
+            since = self.expired_at.get(sponsor, self.steps)
+            if since < self.heard.get(holder, 0) and holder[0] != self.inc:
+                self.expire(holder[0])
+                if self.expired_at.get(holder[0], since) > since:
+                    self.expired_at[holder[0]] = since
+                    found = True
+        return found
 
     def retire(self, inc):
         """An incarnation of this store is over; others may have listed it without our knowing."""

@@ -198,13 +198,31 @@ class Membership:
                 news = True
         for incarnation in list(state.expired):
             news |= self.expire(incarnation)  # whatever it says it holds since
-        for incarnation in list(state.members):
-            sponsored = self._holdings(incarnation)
-            if any(state.expired.get(h.sponsor, state.steps) < h.heard for h in sponsored):
-                news |= self.expire(incarnation)
+        while self._expire_orphans():
+            news = True
         if not news:
             state.steps -= 1
         return news
+
+    def _expire_orphans(self) -> bool:
+        """Expire who was heard of after its sponsor was given up; return whether there was one.
+
+        An orphan never counted here, so it is as if it had expired with its sponsor: the guests that it has
+        brought along are orphans, too.
+        """
+        expired, found = self.state.expired, False
+        for incarnation in list(self.state.members):
+            since = [
+                expired[held.sponsor]
+                for held in self._holdings(incarnation)
+                if expired.get(held.sponsor, self.state.steps) < held.heard
+            ]
+            if since and incarnation != self.incarnation:
+                found |= self.expire(incarnation)
+                if expired.get(incarnation, self.state.steps) > min(since):
+                    expired[incarnation] = min(since)
+                    found = True
+        return found
 
     def _holdings(self, incarnation: str) -> list[Holding]:
         streams = self.state.members.get(incarnation, {})
