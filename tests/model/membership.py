@@ -103,7 +103,7 @@ class Membership:
                 self.leave(stream)
 
     def expire_orphans(self):
-        """An orphan never counted here: it is as if it had expired with its sponsor, and so are its guests."""
+        """An orphan never counted here: it is as if it had expired with its sponsor; so are its guests."""
         found = False
         for holder, sponsor in self.sponsors.items():
             since = self.expired_at.get(sponsor, self.steps)
