@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import uuid
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -121,7 +122,7 @@ def batch(shape: str, *, rows: int = ROWS, relayed: bool = False, seed: int = 7)
     plain = [SHAPES[shape](rng, number) for number in range(rows)]
     keyed = shape in {"readings", "uuids"}
     meta = [_relayed(rng, number, keyed=keyed) if relayed else _own(keyed=keyed) for number in range(rows)]
-    columns = [
+    columns: list[Sequence[Any]] = [
         list(column)
         for column in zip(*(row + more for row, more in zip(plain, meta, strict=True)), strict=True)
     ]
