@@ -8,7 +8,7 @@ in members of another has absorbed its name. `tests/model/groups.py` is the spec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.engines.sqlite.stamps import microseconds
@@ -202,6 +202,17 @@ class Groups:
             part in groups.get(relation, ()) for relation, part in zip(inputs, parts, strict=True)
         )
 
+    def _former(self, stream: str) -> Iterator[str]:
+        """The groups that a store may return to: its former one, and the one whose stand-in is listed there.
+
+        While that is not expired nothing was forgotten in the group that was founded in its place.
+        """
+        name = self.state.former[stream]
+        yield name
+        while self.membership.lists(f"{(parent := name.rsplit('/', 2)[0])}?", stream, name):
+            yield parent
+            name = parent
+
     # Joining.
 
     def may_join(
@@ -217,7 +228,9 @@ class Groups:
         state = self.state
         if stream in gossip.provisional or stream not in gossip.groups:
             return False
-        if not self._is_free(stream) and not self._went_into(stream, state.former[stream], gossip.groups):
+        if not self._is_free(stream) and not any(
+            self._went_into(stream, name, gossip.groups) for name in self._former(stream)
+        ):
             return False
         waits = state.provisional.get(stream)
         if waits is not None and waits.sponsor == sender:
