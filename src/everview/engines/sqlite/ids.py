@@ -15,10 +15,8 @@ from everview.language.identity import ID_BYTES
 
 _PAIR = struct.Struct("<qq")
 
-Halves = tuple[int, int]
 
-
-def halves(id_: bytes) -> Halves:
+def halves(id_: bytes) -> tuple[int, int]:
     """Return an id as two integers."""
     high, low = _PAIR.unpack(id_)
     return high, low

@@ -230,18 +230,13 @@ class StoredRelation(ABC):
             given,
         )
 
-    def surpasses_kept(self, terms: Sequence[str], value: str) -> str:
-        """Return the condition that the snapshot by which the site joins has less of a key, or nothing."""
-        same = " AND ".join(f"k{place} = +{term}" for place, term in enumerate(terms))
-        return f"NOT EXISTS (SELECT 1 FROM {self.kept} WHERE {same} AND value >= {value})"
-
-    def not_kept(self, terms: Sequence[str]) -> str:
-        """Return the condition that a key is not in the snapshot by which the site joins.
+    def kept_as(self, terms: Sequence[str], condition: str = "1") -> str:
+        """Return the condition that the snapshot by which the site joins has a key, with a value like this.
 
         The plus takes a column's affinity away, with which SQLite would not use the index.
         """
         same = " AND ".join(f"k{place} = +{term}" for place, term in enumerate(terms))
-        return f"NOT EXISTS (SELECT 1 FROM {self.kept} WHERE {same})"
+        return f"EXISTS (SELECT 1 FROM {self.kept} WHERE {same} AND {condition})"
 
     @cached_property
     def there(self) -> str:

@@ -150,7 +150,7 @@ class EntriesRelation(StoredRelation):
     @property
     def missing(self) -> str:
         """Whether an entry is not in the snapshot."""
-        return self.not_kept(("row", "isite", "iseq"))
+        return f"NOT {self.kept_as(('row', 'isite', 'iseq'))}"
 
     def arrive(self, connection: sqlite3.Connection, arrival: Arrival) -> None:
         """Stage what arrived, each entry once."""

@@ -282,7 +282,8 @@ class KeyedRelation(StoredRelation):
         else the name of who tells it would decide between the two.
         """
         name, floor = self.table.name, commit.floors.get(self.relation.name, 0)
-        missing = self.not_kept(self.table.key())
+        key = self.table.key()
+        missing = f"NOT {self.kept_as(key)}"
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
@@ -293,11 +294,10 @@ class KeyedRelation(StoredRelation):
         ).rowcount
         if not from_another:
             return dropped + lifted
-        same = " AND ".join(f"k{place} = +r.{key}" for place, key in enumerate(self.table.key()))
-        tied = f"EXISTS (SELECT 1 FROM {self.kept} WHERE {same} AND value = r.stamp - 1)"
+        tied = self.kept_as([f"r.{column}" for column in key], "value = r.stamp - 1")
         again = connection.execute(
             f"UPDATE {name} AS r SET stamp = stamp + {tied}, version = ?, site = 0, seq = 0 "
-            f"WHERE alive = 0 AND {self.surpasses_kept(self.table.key(), 'r.stamp')}",
+            f"WHERE alive = 0 AND NOT {self.kept_as(key, 'value >= r.stamp')}",
             (commit.version,),
         ).rowcount
         return dropped + lifted + again

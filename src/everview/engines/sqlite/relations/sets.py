@@ -160,14 +160,14 @@ class SetRelation(StoredRelation):
     def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
         listed, name = self.listed, self.table.name
         key = self.table.key() or ("1",)
-        gone = f"FROM {name} AS r WHERE {self.not_kept(key)} AND {covers('r')}"
+        gone = f"FROM {name} AS r WHERE NOT {self.kept_as(key)} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {listed}, -1 {gone} AND cl & 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
         if not from_another:
             return dropped
         again = connection.execute(
             f"UPDATE {name} AS r SET version = ?, site = 0, seq = 0 "
-            f"WHERE NOT cl & 1 AND {self.surpasses_kept(key, 'r.cl')}",
+            f"WHERE NOT cl & 1 AND NOT {self.kept_as(key, 'value >= r.cl')}",
             (commit.version,),
         ).rowcount
         return dropped + again

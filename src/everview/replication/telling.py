@@ -1,0 +1,276 @@
+"""What a site is to others, and what it tells them.
+
+Whatever is told to another site is in the store first, so that a site that dies and comes back stands by what
+it said. Pages are read for others in snapshots of their own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import msgspec
+
+from everview.engines.sqlite.lineage import Lineage
+from everview.engines.sqlite.names import STORE, TAGS
+from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.streams import Stream
+from everview.engines.sqlite.writing import Writing
+from everview.replication import renewal, serving
+from everview.replication.collecting import EXPIRY_DAYS
+from everview.replication.gossip import Register, gossip_of, known_in
+from everview.replication.knowledge import Knowledge
+from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request
+from everview.replication.rights import Rights
+
+_POLL_SECONDS = 0.25
+"""How often a commit of another process is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A page that is to be sent, and the sites that it names.
+
+    `gossip` is what the site knew when the page was read. What it has learnt since may cover rows that are
+    not in the page, and whoever reads them together would take those rows for forgotten.
+    """
+
+    page: Page
+    register: Register
+    gossip: Gossip | None = None
+
+
+class Teller:
+    """A site that speaks. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        writing: Writing,
+        *,
+        expiry_days: float = EXPIRY_DAYS,
+        page_rows: int = serving.PAGE_ROWS,
+    ) -> None:
+        self._store, self._writing = store, writing
+        self._expiry_days, self._page_rows = expiry_days, page_rows
+        self._knowledge = Knowledge(store)
+        self._lineage = Lineage(store.file, in_memory=store.in_memory)
+        self._indexed = False
+        self._asked: set[str] = set()
+        self._derived: set[str] = set()
+        self._next: int | None = None
+        # Cut → the incarnation that asked for it, and the groups it was in.
+        self._awaited: dict[int, tuple[str, dict[str, str]]] = {}
+        # Sender → stream → commits (first, latest] that brought only what it gave, and need not go back.
+        self._from: dict[str, dict[str, tuple[int, int]]] = {}
+        with store.exclusive(), store.explained("opened"):
+            connection = store.writer.connection
+            self._knowledge.refresh(connection)
+            self._look_ahead(connection)
+            (last,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+            store.clock.observe(last)
+            self.opened_at = self._knowledge.head(connection)
+            strange = self._lineage.look(connection)
+        if strange is not None:
+            with self._committing() as connection, store.explained("opened"):
+                renewal.renew(self._knowledge, connection, retire=strange == "rewound")
+
+    # Who and where.
+
+    @property
+    def incarnation(self) -> str:
+        """What the site is known by to others."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return self._knowledge.incarnation
+
+    @property
+    def head(self) -> int:
+        """The number of the last commit."""
+        with self._store.reading(inside=False) as handle:
+            return self._knowledge.head(handle.connection)
+
+    def wait(self, head: int, timeout: float) -> bool:
+        """Wait for a commit after `head`; return whether there is one."""
+        end = time.monotonic() + timeout
+        while self.head <= head:
+            left = end - time.monotonic()
+            if left <= 0 or self._store.closed:
+                return False
+            self._writing.wait(min(left, _POLL_SECONDS))
+        return True
+
+    # What precedes and follows a message.
+
+    @contextmanager
+    def _committing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; whatever changed of the state is saved in it."""
+        try:
+            with self._writing.transaction():
+                connection = self._store.writer.connection
+                self._knowledge.refresh(connection)
+                yield connection
+                self._knowledge.save(connection)
+                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it.
+                connection.execute(
+                    f"UPDATE {STORE} SET clock = ?, shown = version", (self._store.clock.last,)
+                )
+                if self._writing.commit.grown:
+                    connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")
+        except BaseException:
+            self._knowledge.forget()
+            raise
+
+    @contextmanager
+    def _telling(self) -> Iterator[sqlite3.Connection]:
+        """What precedes a message: the state that it tells is saved, and that it was told is remembered.
+
+        Mostly nothing changes, and then nothing is written.
+        """
+        if not self._indexed:
+            with self._store.writing() as connection:
+                self._store.engine.index_versions(connection)
+            self._indexed = True
+        with self._store.exclusive():
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            head = self._knowledge.head(connection)
+            self._knowledge.membership.advance(head, self._store.clock.stamp())
+            try:
+                yield connection
+                if self._knowledge.changed:
+                    with self._store.writing() as writer:
+                        self._knowledge.save(writer)
+                self._lineage.show(self._store, self._knowledge.incarnation)
+            except BaseException:
+                self._knowledge.forget()
+                raise
+
+    # What is told.
+
+    def _message(self, request: Request | None, served: Served | None) -> Message:
+        knowledge = self._knowledge
+        register = Register(knowledge.incarnation) if served is None else served.register
+        gossip = (served and served.gossip) or self._gossip(register)
+        labels = [knowledge.state.names.get(site, "") for site in register.sites]
+        page = None if served is None else served.page
+        return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
+
+    def _gossip(self, register: Register) -> Gossip:
+        knowledge = self._knowledge
+        served_now = [stream.name for stream in self._servable()]
+        collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
+        return gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
+
+    # Serving.
+
+    def _servable(self, *, provisional: bool = False) -> list[Stream]:
+        """What may be served: streams in which the site is a member."""
+        state, engine = self._knowledge.state, self._store.engine
+        found = []
+        for name in engine.offers:
+            stream = engine.offered(name)
+            if stream is None:
+                continue
+            needed = [name] if name in engine.streams else list(stream.inputs)
+            waits = provisional and all(n in state.provisional or n in state.joined for n in needed)
+            if waits or all(n in state.joined for n in needed):
+                found.append(stream)
+        return found
+
+    def _serve(self, connection: sqlite3.Connection, message: Message, rights: Rights) -> Served | None:
+        request, reader, knowledge = message.request, message.sites[0], self._knowledge
+        if request is None or request.sender != knowledge.incarnation:
+            return None
+        heads = [cursor.head for cursor in request.streams.values() if cursor.head]
+        tags = knowledge.tags(connection, heads)
+        if any(tags.get(c.head) != c.tag for c in request.streams.values() if c.head):
+            self._rewound()
+            return None
+        if reader in knowledge.state.expired:
+            page = Page(request.cut, b"", b"", True, knowledge.head(connection), {}, {}, [])
+            return Served(page, Register(knowledge.incarnation))
+        strangers = set(request.streams) - set(request.joined)
+        told = {} if message.gossip is None else message.gossip.groups
+        streams = []
+        for stream in self._servable():
+            cursor = request.streams.get(stream.name)
+            if cursor is None or not rights.may_read(stream.name):
+                continue
+            theirs = None if stream.name in strangers else told.get(stream.name, [""])[0]
+            if theirs is not None and theirs != knowledge.groups.group(stream.name):
+                continue
+            streams.append((stream, cursor.head))
+        self._index_derived([stream.name for stream, _ in streams])
+        vectors = known_in(message).get(reader, {})
+        skipped = {
+            stream.name: knowledge.vector(vectors[stream.name].vector)
+            for stream, _ in streams
+            if stream.is_base and stream.name in vectors and stream.name not in strangers
+        }
+        passed = {
+            name: latest
+            for name, (first, latest) in self._from.get(reader, {}).items()
+            if name in request.joined and name in request.streams
+            if first <= request.streams[name].head <= latest
+        }
+        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed)
+
+    def _index_derived(self, streams: list[str]) -> None:
+        """A view's stream needs its indexes from when it is first read here."""
+        relations = self._store.program.relations
+        new = [name for name in streams if name not in relations and name not in self._derived]
+        if new:
+            with self._store.writing() as connection:
+                for stream in new:
+                    self._store.engine.index_versions(connection, stream)
+            self._derived.update(new)
+
+    def _page(
+        self,
+        connection: sqlite3.Connection,
+        streams: list[tuple[Stream, int]],
+        after: bytes,
+        skipped: dict[str, dict[int, int]],
+        heads: list[int] | None,
+        cut: int,
+        passed: dict[str, int] | None = None,
+    ) -> Served:
+        """Read a page, and remember the tag of the commit at which it ends."""
+        register = Register(self._knowledge.incarnation)
+        names = self._knowledge.incarnations()
+        with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
+            page, tag = serving.read_page(
+                handle.connection,
+                streams,
+                after,
+                skipped,
+                register,
+                names,
+                serving.Budget(self._page_rows),
+                cut,
+                passed or {},
+            )
+        tags = self._knowledge.tags(connection, heads)
+        if page.done:
+            known = self._knowledge.tags(connection, [page.head])
+            if page.head and page.head not in known:
+                with self._store.writing() as writer:
+                    writer.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", (page.head, tag))
+                known = {page.head: tag}
+            tags |= known
+        return Served(msgspec.structs.replace(page, tags=tags), register)
+
+    def _rewound(self) -> None:
+        """A reader shows a tag that is not ours: the store went back in time unnoticed."""
+        with self._committing() as connection:
+            renewal.rewound(self._knowledge, connection, self._writing, self.opened_at)
+            self.opened_at = self._writing.commit.version
+
+    def _look_ahead(self, connection: sqlite3.Connection) -> None:
+        """Note when the next version from the future is due."""
+        times = [relation.next_time(connection) for relation in self._store.engine.timed()]
+        self._next = min((stamp for stamp in times if stamp is not None), default=None)
