@@ -82,3 +82,14 @@ def test_the_same_backup_is_recognised_twice(world, tmp_path):
         seen.add(incarnation)
     talk(a, b)
     assert assert_equal(a, b)["r"] == [(0, "x"), (1, "x"), (2, "x")]
+
+
+@pytest.mark.parametrize(("relation", "key"), [("r", "1, 'x'"), ("k", "1")])
+def test_of_a_key_that_a_snapshot_brings_twice_the_greatest_value_is_kept(world, relation, key):
+    """Pages are read one after the other: a row may live on the first and be dead on the third."""
+    site = world.site("a")
+    stored = site._store.engine.relations[relation]
+    with site._store.writing() as connection:
+        for value in (3, 7, 5):
+            stored.keep(connection, f"SELECT {key}, {value}")
+        assert connection.execute(f"SELECT value FROM {stored.kept}").fetchall() == [(7,)]
