@@ -1,0 +1,160 @@
+"""From plans to a circuit: one function per operator, equal parts once.
+
+Filters, projections and unions treat every row by itself, so they are no operators: they are applied to
+the changes of what lies below them. All others remember something and get a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from everview.language.aggregates import SortKey
+from everview.language.expressions import Column, Expression
+from everview.language.plan import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+    Values,
+    Window,
+    map_inputs,
+)
+from everview.planner.circuit import grouping, joins, partitions, setops, windows
+from everview.planner.circuit.parts import WEIGHT, Circuit, Keeping, Kept, Operator, delta_scan
+from everview.planner.circuit.weighted import columns, weighted
+
+__all__ = ["Builder", "build_circuit"]
+
+
+def build_circuit(views: Mapping[str, Plan]) -> Circuit:
+    """The circuit of these views, each after those it reads; their plans are rewritten and shared already.
+
+    A view that another one reads is known to it by its name, like a relation.
+    """
+    builder = Builder()
+    for name, plan in views.items():
+        change = builder.change(builder.flat(plan))
+        builder.circuit.operators[name] = Operator(name, plan.schema, "View", Keeping.DELTA, (), (), change)
+        builder.circuit.views[name] = builder.keep(Scan(name, plan.schema), columns(plan))
+    return builder.circuit
+
+
+@dataclass(slots=True)
+class Builder:
+    """A circuit that is being built."""
+
+    circuit: Circuit = field(default_factory=Circuit)
+    _operators: dict[Plan, str] = field(default_factory=dict)
+    _kept: dict[tuple[Plan, tuple[int, ...], tuple[SortKey, ...]], Kept] = field(default_factory=dict)
+
+    def flat(self, plan: Plan) -> Plan:
+        """The plan with Scans in place of operators: only Filter, Project and UnionAll are left above."""
+        match plan:
+            case Scan():
+                return plan
+            case Filter(Window() as numbered) if partitions.row_limit(plan) is not None:
+                return self._named(replace(plan, input=map_inputs(numbered, self.flat)))
+            case Filter() | Project() | UnionAll():
+                return map_inputs(plan, self.flat)
+            case TopK(child, limit=None, offset=None):
+                # An order without a limit: the rows of a view have none.
+                return self.flat(child)
+            case TopK(child, limit=None):
+                return self._all_but_first(plan)
+            case Window() if windows.is_joins(plan):
+                return self.flat(windows.as_joins(plan))
+            case _:
+                return self._named(map_inputs(plan, self.flat))
+
+    def _named(self, plan: Plan) -> Plan:
+        """The rows of an operator over flat plans, by its name."""
+        if plan not in self._operators:
+            name = f"o{len(self._operators)}"
+            self._operators[plan] = name
+            self.circuit.operators[name] = self._operator(name, plan)
+        return Scan(self._operators[plan], plan.schema)
+
+    def _all_but_first(self, plan: TopK) -> Plan:
+        """OFFSET without LIMIT: all rows but the first ones, and those are a LIMIT."""
+        first = replace(plan, limit=plan.offset, offset=None)
+        return self.flat(Except(plan.input, first, all=True))
+
+    def change(self, flat: Plan) -> Plan:
+        """How the rows of a flat plan change: the same over the changes of its scans."""
+        match flat:
+            case Scan(name, schema):
+                return delta_scan(name, schema)
+            case Filter(child, predicate):
+                return Filter(self.change(child), predicate)
+            case Project(child, expressions, names):
+                delta = self.change(child)
+                return Project(delta, (*expressions, columns(delta)[-1]), (*names, WEIGHT.name))
+            case UnionAll(inputs):
+                return UnionAll(tuple(map(self.change, inputs)))
+            case _:
+                raise AssertionError(f"{type(flat).__name__} remembers something")
+
+    def keep(self, flat: Plan, keys: Sequence[Expression], order: Sequence[SortKey] = ()) -> Kept:
+        """Keep the rows of a flat plan, to be found by these keys, the rows of a key in this order.
+
+        What is computed becomes a column of its own. The weight is the one column that adds up.
+        """
+        wanted = [*keys, *(key.expression for key in order)]
+        computed = [key for key in dict.fromkeys(wanted) if not isinstance(key, Column)]
+        wide = flat
+        if computed:
+            names = (*(f.name for f in flat.schema), *(f"key{i}" for i in range(len(computed))))
+            wide = Project(flat, (*columns(flat), *computed), names)
+        width = len(flat.schema)
+
+        def place(key: Expression) -> Column:
+            return key if isinstance(key, Column) else Column(width + computed.index(key), key.type)
+
+        ranks = tuple(replace(key, expression=place(key.expression)) for key in order)
+        return self.keep_sums(self.change(wide), len(wide.schema), [place(key).index for key in keys], ranks)
+
+    def keep_sums(
+        self, change: Plan, width: int, keys: Sequence[int], order: tuple[SortKey, ...] = ()
+    ) -> Kept:
+        """Keep what a change adds up to: `width` columns, and the sums behind them."""
+        known = change, tuple(keys), order
+        if known not in self._kept:
+            kept = Kept(f"k{len(self._kept)}", change, width, tuple(keys), order)
+            self._kept[known] = self.circuit.kept[kept.name] = kept
+        return self._kept[known]
+
+    def _operator(self, name: str, plan: Plan) -> Operator:
+        match plan:
+            case Values():
+                first = weighted(plan, 1)
+                return Operator(name, plan.schema, "Values", Keeping.DELTA, (), (), None, first)
+            case Join(JoinKind.INNER):
+                return joins.inner(self, name, plan)
+            case Join():
+                return joins.outer(self, name, plan)
+            case Distinct():
+                return setops.distinct(self, name, plan)
+            case Intersect() | Except():
+                return setops.set_operation(self, name, plan)
+            case Aggregate():
+                return grouping.aggregate(self, name, plan)
+            case Window():
+                return partitions.window(self, name, plan)
+            case TopK():
+                return partitions.top(self, name, plan)
+            case Filter(Window()):
+                return partitions.first_rows(self, name, plan)
+            case Scan() | Filter() | Project() | UnionAll():
+                raise AssertionError(f"{type(plan).__name__} remembers nothing")
+            case _:
+                assert_never(plan)
