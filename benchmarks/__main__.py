@@ -9,7 +9,16 @@ import sys
 
 import benchmarks
 
-_NOT_A_BENCHMARK = {"__main__", "counting", "harness", "plot", "streams", "triggers", "wire_ratio"}
+_NOT_A_BENCHMARK = {
+    "__main__",
+    "counting",
+    "harness",
+    "hub_data",
+    "plot",
+    "streams",
+    "triggers",
+    "wire_ratio",
+}
 
 
 def names() -> list[str]:

@@ -10,8 +10,10 @@ from tests.hub.quick import quickly
 
 from everview.errors import DataError, ProgramError, StoreError
 from everview.hub import Change, Hub
+from everview.hub.contents import scan
 from everview.hub.files import LocalFiles
 from everview.hub.record import Record, commit, latest
+from everview.hub.runs import Part, Run
 from everview.language.program import Program
 
 PROGRAM = Program.parse("""
@@ -57,14 +59,17 @@ def test_the_last_write_of_a_row_counts_and_lengths_only_grow(hub):
     hub.delete("u", [(1,)])
     hub.insert("u", [(2,), (1,)])
     assert hub.refresh().changes == {"u": Change(1, 0)}
-    stored = hub._spark.read.parquet(hub._files.uri(hub._record.tables["u"]))
-    assert sorted(map(tuple, stored.select("c0", "now").collect())) == [(1, 1), (2, 1)]
+    assert lengths(hub) == [(1, 1), (2, 1)]
     hub.delete("u", [(1,)])
     hub.refresh()
     hub.insert("u", [(1,)])
     hub.refresh()
-    stored = hub._spark.read.parquet(hub._files.uri(hub._record.tables["u"]))
-    assert sorted(map(tuple, stored.select("c0", "now").collect())) == [(1, 3), (2, 1)]
+    assert lengths(hub) == [(1, 3), (2, 1)]
+
+
+def lengths(hub):
+    stored = scan(hub._spark, hub._files, hub._catalog, hub._record, "r:u")
+    return sorted(map(tuple, stored.select("c0", "c1").collect()))
 
 
 def test_a_dataframe_is_matched_by_name(hub, spark):
@@ -108,9 +113,11 @@ def test_of_two_hubs_only_one_makes_a_refresh(hub, spark, tmp_path):
 
 def test_records(tmp_path):
     files = LocalFiles(tmp_path)
-    assert latest(files, "p") == Record(0, "p")
-    commit(files, Record(1, "p", 3, {"t": "x"}))
-    assert latest(files, "p") == Record(1, "p", 3, {"t": "x"})
+    assert latest(files, "p") == Record(refresh=0, program="p")
+    part = Part("runs/x", 64, 1000, 7, -5, 5)
+    record = Record(refresh=1, program="p", arrived=3, tables={"t": (Run(7, (part,)),)})
+    commit(files, record)
+    assert latest(files, "p") == record
     with pytest.raises(StoreError, match="another program"):
         latest(files, "q")
     files.create("refreshes/000000000002.json", b"{")
@@ -153,5 +160,5 @@ class TestRefusals:
 
 def test_explain_says_how(hub):
     text = hub.explain("v")
-    assert "Aggregate: by touched group" in text
-    assert "t@delta" in text
+    assert "Aggregate: by delta" in text
+    assert "\n      t" in text

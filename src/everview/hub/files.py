@@ -40,6 +40,10 @@ class Files(Protocol):
         """Where Spark finds it."""
         ...
 
+    def local(self, path: str) -> str:
+        """A file of this machine with the same content, to be mapped into memory."""
+        ...
+
 
 class LocalFiles:
     """A folder of this machine."""
@@ -86,6 +90,10 @@ class LocalFiles:
     def uri(self, path: str) -> str:
         """A file: URI, so that Spark looks nowhere else."""
         return (self._root / path).absolute().as_uri()
+
+    def local(self, path: str) -> str:
+        """The file itself."""
+        return str(self._root / path)
 
 
 def open_files(uri: str | Path) -> Files:

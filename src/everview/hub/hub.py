@@ -1,7 +1,6 @@
 """A hub: a program's relations and views at scale, kept by Spark.
 
-Thin so far: set relations, views from the same plans as everywhere, one folder per version of a table.
-What a program needs beyond that is refused when the hub is opened.
+What Spark cannot compute exactly is refused when the hub is opened.
 """
 
 from __future__ import annotations
@@ -13,20 +12,31 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, ProgramError, StoreError
+from everview.hub.cluster import ClusterWorkshop
+from everview.hub.contents import contents, local_rows
+from everview.hub.explain import explain_view
 from everview.hub.files import Files, open_files
-from everview.hub.inbox import Inbox
-from everview.hub.record import Record, commit, latest
-from everview.hub.refresh import Refreshing, RefreshReport, change_text, planned
-from everview.hub.tables import Table, stored_schema
+from everview.hub.inbox import Arrival, Inbox
+from everview.hub.record import commit, latest
+from everview.hub.refresh import Refreshing, RefreshReport
+from everview.hub.tables import Catalog, catalog
+from everview.hub.workshop import DriverWorkshop, Workshop
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
-from everview.planner.delta import State, strategies
+from everview.planner.circuit.parts import plans_of
 
 __all__ = ["Hub"]
+
+DRIVER_ROWS = 1_000_000
+"""How many rows the driver collects at once; more are left to the executors. Some 100 MB."""
+
+_EACH_ARRIVAL = 8
+"""How many rows a lookup may find for a row that has arrived, before the driver is not even tried."""
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
@@ -39,8 +49,11 @@ class Hub:
         self.program = program
         self._spark = spark
         self._files = files
+        self._catalog = catalog(program)
+        _check_plans(self._catalog)
         self._record = latest(files, program.hash)
         self._inbox = Inbox(files, self._record.arrived)
+        self._driver_rows = DRIVER_ROWS
         self._closed = False
 
     @classmethod
@@ -73,10 +86,10 @@ class Hub:
         arrivals = self._inbox.arrivals(self._record.arrived)
         if not arrivals and self._record.refresh:
             return RefreshReport(self._record.refresh, 0)
-        refreshing = Refreshing(self._spark, self._files, self.program, self._record)
+        tasks = self._spark.sparkContext.defaultParallelism
+        refreshing = Refreshing(self._catalog, self._workshop(arrivals, tasks), self._record)
         report = refreshing.run(arrivals)
         commit(self._files, refreshing.record)
-        self._drop(self._record, refreshing.record)
         self._record = refreshing.record
         self._inbox.forget(self._record.arrived)
         return report
@@ -90,17 +103,16 @@ class Hub:
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a relation or view as of the last refresh, sorted (see `language.order`)."""
-        return sorted_rows(rows_of(self._current(name), self.program.schema(name)))
+        self._require_open()
+        schema = self.program.schema(name)
+        few = local_rows(self._files, self._catalog, self._record, name, self._driver_rows)
+        return sorted_rows(rows_of(self._current(name), schema) if few is None else few)
 
     def explain(self, name: str) -> str:
-        """How a view is kept: each operator with the way its change is found, and Spark's SQL for it."""
+        """How a view is kept: each operator, and how much is read to carry a change through it."""
         if name not in self.program.views:
             raise DataError(f"there is no view {name}", relation=name)
-        view = self.program.views[name]
-        lines = [f"{name}: reads {', '.join(view.reads) or 'nothing'}"]
-        lines += [f"  {type(node).__name__}: {how}" for node, how in strategies(planned(view.plan))]
-        text = change_text(view.plan, frozenset(view.reads), lambda scan: f"`{scan.name}`")
-        return "\n".join([*lines, text or "never changes"])
+        return explain_view(self._catalog, name)
 
     def close(self) -> None:
         """Give the store up; the Spark session goes on, for others may use it."""
@@ -125,6 +137,14 @@ class Hub:
             return self._inbox.put_frame(relation, rows, present=present)
         return self._inbox.put_rows(relation, rows, present=present)
 
+    def _workshop(self, arrivals: Sequence[Arrival], tasks: int) -> Workshop:
+        def enlarge(small: DriverWorkshop | None) -> Workshop:
+            return ClusterWorkshop(self._spark, self._files, tasks, small)
+
+        if _EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) > self._driver_rows:
+            return enlarge(None)
+        return DriverWorkshop(self._spark, self._files, tasks, self._driver_rows, enlarge)
+
     def _relation(self, name: str) -> Relation:
         if name in self.program.relations:
             return self.program.relations[name]
@@ -134,23 +154,8 @@ class Hub:
 
     def _current(self, name: str) -> DataFrame:
         self._require_open()
-        fields = self.program.schema(name)
-        folder = self._record.tables.get(name)
-        schema = stored_schema(fields)
-        if folder is None:
-            return self._spark.createDataFrame([], schema).select(*column_names(len(fields)))
-        stored = self._spark.read.schema(schema).parquet(self._files.uri(folder))
-        table = Table("{stored}", fields, is_relation=name in self.program.relations, touched=False)
-        return self._spark.sql(f"SELECT * FROM {table.from_item(State.NEW)}", stored=stored)
-
-    def _drop(self, before: Record, after: Record) -> None:
-        """Remove the versions that the refresh before last still needed; readers of the last keep theirs."""
-        for name, folder in before.tables.items():
-            if after.tables[name] != folder:
-                parent, _, kept = folder.rpartition("/")
-                for entry in self._files.list(parent):
-                    if entry < kept:
-                        self._files.remove(f"{parent}/{entry}")
+        self.program.schema(name)
+        return contents(self._spark, self._files, self._catalog, self._record, name)
 
 
 _LATER = {
@@ -169,9 +174,14 @@ def _check(program: Program) -> None:
                 "on the hub yet",
                 hint="declare it as a set relation",
             )
-    for view in program.views.values():
-        for touched in (None, frozenset(view.reads)):
-            try:
-                change_text(view.plan, touched, lambda scan: scan.name)
-            except ProgramError as error:
-                raise ProgramError(f"view {view.name}: {error.message}", hint=error.hint) from error
+
+
+def _check_plans(catalog: Catalog) -> None:
+    """Refuse, by the view's name, what Spark cannot run exactly: the rows may be few now and many later."""
+    circuit = catalog.circuit
+    for name in catalog.program.views:
+        try:
+            for plan in plans_of(circuit, name):
+                compile_plan(plan, lambda scan: scan.name)
+        except ProgramError as error:
+            raise ProgramError(f"view {name}: {error.message}", hint=error.hint) from error

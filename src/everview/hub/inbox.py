@@ -8,40 +8,56 @@ is there whole or not at all, survives a crash, and is in exactly one refresh.
 from __future__ import annotations
 
 import io
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 from pyspark.sql import types as st
 
-from everview.engines.spark.types import arrow_table, column_names, spark_type
+from everview.engines.spark.types import arrow_schema, arrow_table, column_names, spark_type
 from everview.errors import DataError
 from everview.hub.files import Files
+from everview.language.plan import Schema
 from everview.language.relations import Relation
 from everview.language.types import Field, Kind
 from everview.language.values import check_rows
 
-__all__ = ["Arrival", "Inbox"]
+__all__ = ["Arrival", "Inbox", "read_arrivals"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
 _FOLDER = "inbox"
-_MARK = "_SUCCESS"
+_MARK = "_arrival.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """One write: its number, its relation, whether its rows are to be present, and its folder."""
+class Arrival(msgspec.Struct, frozen=True):
+    """One write: its number, its relation, whether its rows are to be present, how many, and its folder."""
 
     number: int
     relation: str
     present: bool
+    rows: int
     folder: str
+
+
+def read_arrivals(files: Files, schema: Schema, arrivals: Sequence[Arrival]) -> pa.Table:
+    """The rows of writes to one relation, and twice the number of the write, plus one if it is an insert."""
+    tables = []
+    *fields, _ = schema
+    wanted = arrow_schema(fields)
+    for arrival in arrivals:
+        for name in files.list(arrival.folder):
+            if name.endswith(".parquet"):
+                table = pq.read_table(io.BytesIO(files.read(f"{arrival.folder}/{name}"))).cast(wanted)
+                mark = pa.array(np.full(table.num_rows, 2 * arrival.number + arrival.present))
+                tables.append(table.append_column(f"c{len(fields)}", mark))
+    return pa.concat_tables(tables)
 
 
 class Inbox:
@@ -59,10 +75,9 @@ class Inbox:
         """Those that are complete and not in a refresh, in the order of their numbers."""
         found = []
         for name in self._files.list(_FOLDER):
-            number, sign, relation = name.split("-", 2)
             folder = f"{_FOLDER}/{name}"
-            if int(number) > taken and _MARK in self._files.list(folder):
-                found.append(Arrival(int(number), unquote(relation), sign == "insert", folder))
+            if self._number(name) > taken and _MARK in self._files.list(folder):
+                found.append(msgspec.json.decode(self._files.read(f"{folder}/{_MARK}"), type=Arrival))
         return found
 
     def forget(self, taken: int) -> None:
@@ -76,35 +91,43 @@ class Inbox:
         checked = check_rows(relation.name, relation.schema, rows)
         if not checked:
             return 0
-        folder = self._folder(relation, present=present)
-        self._files.create(f"{folder}/part-0.parquet", _parquet(arrow_table(relation.schema, checked)))
-        self._files.create(f"{folder}/{_MARK}", b"")
+        arrival = self._next_arrival(relation, present=present)
+        self._files.create(
+            f"{arrival.folder}/part-0.parquet", _parquet(arrow_table(relation.schema, checked))
+        )
+        self._mark(arrival, len(checked))
         return len(checked)
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
         """A DataFrame, its columns matched by name; one Spark job, which writes and counts the rows."""
         selected = frame.select(*_converted(relation, frame))
-        folder = self._folder(relation, present=present)
+        arrival = self._next_arrival(relation, present=present)
         seen = Observation()
         required = [name for name, field in _named(relation) if not field.nullable]
         checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in required]
         watched = selected.observe(seen, F.count(F.lit(1)).alias("rows"), *checks)
-        watched.write.parquet(self._files.uri(folder))
+        watched.write.parquet(self._files.uri(arrival.folder))
         counts = seen.get
         for name, field in _named(relation):
             if counts.get(f"missing_{name}"):
-                self._files.remove(folder)
+                self._files.remove(arrival.folder)
                 raise DataError(
                     f"{relation.name}.{field.name} is NOT NULL, but a row has no value there",
                     relation=relation.name,
                     column=field.name,
                     expected=f"{field.type}, not NULL",
                 )
+        self._mark(arrival, int(counts["rows"]))
         return int(counts["rows"])
 
-    def _folder(self, relation: Relation, *, present: bool) -> str:
+    def _next_arrival(self, relation: Relation, *, present: bool) -> Arrival:
         number, self._next = self._next, self._next + 1
-        return f"{_FOLDER}/{number:012}-{'insert' if present else 'delete'}-{quote(relation.name, safe='')}"
+        return Arrival(number, relation.name, present, 0, f"{_FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
+
+    def _mark(self, arrival: Arrival, rows: int) -> None:
+        """Say that a write is whole; before that it is not there."""
+        content = msgspec.json.encode(msgspec.structs.replace(arrival, rows=rows))
+        self._files.create(f"{arrival.folder}/{_MARK}", content)
 
 
 def _named(relation: Relation) -> list[tuple[str, Field]]:

@@ -1,67 +1,93 @@
-"""The record of a refresh: which folder holds each table, and which arrivals are in it.
+"""The record of a refresh: which runs hold each table, and which arrivals are in them.
 
-Records are numbered files, each created only if absent and after all that it names; the greatest one is
-the state of the hub, and the only authority. So a crash between files leaves the refresh before it, whole,
-and of two hubs on one store only one can make a given refresh.
+Records are numbered files, each created only if absent and after all that it names; the greatest one is the
+state of the hub, and the only authority. So a crash between files leaves the refresh before it, whole, and of
+two hubs on one store only one can make a given refresh.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+import msgspec
 
 from everview.errors import StoreError
 from everview.hub.files import Files
+from everview.hub.runs import Run
 
-__all__ = ["FORMAT", "Record", "commit", "latest"]
+__all__ = ["FORMAT", "Record", "commit", "latest", "read", "refreshes"]
 
-FORMAT = 1
+FORMAT = 2
 _FOLDER = "refreshes"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One refresh. `tables` maps a name to its folder; arrivals up to number `arrived` are in them."""
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One refresh. `tables` maps a name to its runs; arrivals up to number `arrived` are in them.
+
+    `epoch` is the number of the opening that wrote it; `made_us` when, in microseconds since 1970.
+    """
 
     refresh: int
     program: str
+    epoch: int = 0
     arrived: int = 0
-    tables: dict[str, str] = field(default_factory=dict)
+    made_us: int = 0
+    tables: dict[str, tuple[Run, ...]] = msgspec.field(default_factory=dict)
     format: int = FORMAT
+
+    def runs(self, table: str) -> tuple[Run, ...]:
+        """The runs of a table; none when nothing was ever in it."""
+        return self.tables.get(table, ())
+
+
+class _Header(msgspec.Struct):
+    format: int
+    program: str
 
 
 def _path(refresh: int) -> str:
     return f"{_FOLDER}/{refresh:012}.json"
 
 
-def latest(files: Files, program: str) -> Record:
-    """The state of the store, or the empty one; StoreError when it is another program's or newer."""
-    names = files.list(_FOLDER)
-    if not names:
-        return Record(0, program)
-    path = f"{_FOLDER}/{names[-1]}"
+def refreshes(files: Files) -> list[int]:
+    """The numbers of all records, least first."""
+    return [int(name.removesuffix(".json")) for name in files.list(_FOLDER)]
+
+
+def read(files: Files, refresh: int) -> Record:
+    """One record."""
+    path = _path(refresh)
+    content = files.read(path)
     try:
-        record = Record(**json.loads(files.read(path)))
-    except (ValueError, TypeError) as error:
+        header = msgspec.json.decode(content, type=_Header)
+        if header.format > FORMAT:
+            raise StoreError(
+                f"{path} has format {header.format}, this Everview reads up to {FORMAT}: upgrade it",
+                path=path,
+            )
+        return msgspec.json.decode(content, type=Record)
+    except msgspec.DecodeError as error:
         raise StoreError(
             f"{path} is damaged: restore it, or remove it to go back a refresh", path=path
         ) from error
-    if record.format > FORMAT:
-        raise StoreError(
-            f"{path} has format {record.format}, this Everview reads up to {FORMAT}: upgrade it", path=path
-        )
+
+
+def latest(files: Files, program: str) -> Record:
+    """The state of the store, or the empty one; StoreError when it is another program's or newer."""
+    numbers = refreshes(files)
+    if not numbers:
+        return Record(refresh=0, program=program)
+    record = read(files, numbers[-1])
     if record.program != program:
         raise StoreError(
-            "this store was made by another program: open it with that one, or give a new folder", path=path
+            "this store was made by another program: open it with that one, or give a new folder",
+            path=_path(numbers[-1]),
         )
     return record
 
 
 def commit(files: Files, record: Record) -> None:
     """Make the record the state of the store; StoreError when another hub was first."""
-    content = json.dumps(asdict(record), indent=1, sort_keys=True).encode()
-    if not files.create(_path(record.refresh), content):
+    if not files.create(_path(record.refresh), msgspec.json.format(msgspec.json.encode(record), indent=1)):
         raise StoreError(
-            f"another hub has made refresh {record.refresh} of this store: close one of them and reopen",
+            f"another hub has made refresh {record.refresh} of this store: close this one and reopen",
             path=_path(record.refresh),
         )

@@ -1,37 +1,31 @@
-"""One refresh: what has arrived goes into the relations, and their deltas through all views.
+"""One refresh: what has arrived goes into the relations, and their changes through all views.
 
-Each relation that was written and each view that reads one that changed is one Spark job, which writes the
-table's next version; its counts are taken on the way. Views are in the order of the program, so that each
-finds the deltas of those below it. A version that turns out equal to the last one is dropped, and what
-reads it is not touched. Every DataFrame is made anew, with its schema given.
+It goes in rounds. In each, all kept rows whose keys are known by then are looked up together. The first round
+knows the rows that have arrived, and with them the keys of all operators next to the relations; each operator
+further up may need a round more. Who does the work, the driver or the executors, is the workshop's business:
+few rows stay on the driver, and when they turn out to be many, all tables move to the executors.
 """
 
 from __future__ import annotations
 
-import functools
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from urllib.parse import quote
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
+import msgspec
 
-from everview.engines.spark.relational import compile_plan
-from everview.engines.spark.types import spark_schema
-from everview.hub.files import Files
 from everview.hub.inbox import Arrival
 from everview.hub.record import Record
-from everview.hub.tables import Table, merged_relation, merged_view, stored_schema
-from everview.language.expressions import Column, Literal
-from everview.language.plan import Plan, Project, Scan, rewrite
-from everview.language.program import Program
-from everview.language.types import BIGINT
-from everview.planner import rewrite as planner
-from everview.planner.delta import State, delta_plan, state_name, state_of
+from everview.hub.relations import SetTable
+from everview.hub.runs import Run
+from everview.hub.tables import Catalog
+from everview.hub.workshop import Found, TooManyRowsError, Wanted, Workshop
+from everview.language.plan import Plan, Scan
+from everview.planner.circuit import Kept, Lookup, Operator
+from everview.planner.circuit.parts import sources, table_of
+from everview.planner.circuit.weighted import consolidated, present, sum_up, united
 
-__all__ = ["Change", "RefreshReport", "Refreshing", "change_text"]
+__all__ = ["Change", "RefreshReport", "Refreshing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,131 +38,181 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RefreshReport:
-    """What a refresh did: its number, the writes it took in, and the tables that changed."""
+    """What a refresh did: its number, the writes it took in, the tables that changed, Spark's jobs."""
 
     refresh: int
     arrivals: int
     changes: Mapping[str, Change] = field(default_factory=dict)
     jobs: int = 0
+    seconds: float = 0.0
 
 
-@functools.lru_cache(maxsize=1024)
-def planned(plan: Plan) -> Plan:
-    """The plan that is run: rewritten as for every engine, subqueries turned into joins."""
-    return planner.rewrite(plan)
-
-
-def change_text(plan: Plan, touched: frozenset[str] | None, table: Callable[[Scan], str]) -> str | None:
-    """The SQL of a view's change, its weight last; all its rows when `touched` is None, None when nothing."""
-    plan = planned(plan)
-    if touched is not None:
-        delta = delta_plan(plan, touched)
-        return None if delta is None else compile_plan(delta, table)
-
-    def current(node: Plan) -> Plan:
-        return Scan(state_name(node.name, State.NEW), node.schema) if isinstance(node, Scan) else node
-
-    columns = tuple(Column(i, column.type, column.name) for i, column in enumerate(plan.schema))
-    names = tuple(column.name for column in plan.schema)
-    everything = Project(rewrite(plan, current), (*columns, Literal(1, BIGINT)), (*names, "weight"))
-    return compile_plan(everything, table)
+def _delta(name: str) -> str:
+    return f"{name}@delta"
 
 
 class Refreshing:
     """A refresh under way; `record` becomes the next one."""
 
-    def __init__(self, spark: SparkSession, files: Files, program: Program, record: Record) -> None:
-        self._spark = spark
-        self._files = files
-        self._program = program
+    def __init__(self, catalog: Catalog, workshop: Workshop, record: Record) -> None:
+        self._catalog = catalog
+        self._circuit = catalog.circuit
+        self._shop = workshop
         self._before = record
-        self.record = replace(record, refresh=record.refresh + 1, tables=dict(record.tables))
-        self._prefix = f"everview_{uuid.uuid4().hex}"
-        self._views: dict[str, str] = {}
+        self._first = not record.refresh
+        self._known: set[str] = set()
+        self._found: dict[tuple[str, str], Found] = {}
+        self._written: dict[str, Run] = {}
+        self.record = record
         self.changes: dict[str, Change] = {}
-        self.jobs = 0
 
-    def run(self, arrivals: list[Arrival]) -> RefreshReport:
-        """Write the next version of every table that changes, and say what did."""
-        with self._temporary():
-            for name in self._program.relations:
-                mine = [arrival for arrival in arrivals if arrival.relation == name]
-                if mine:
-                    self._relation(name, mine)
-            for name in self._program.views:
-                self._view(name)
+    def run(self, arrivals: Sequence[Arrival]) -> RefreshReport:
+        """Write new runs of every table that changes, and say what did."""
+        started = time.perf_counter()
+        touched = [table for table in self._catalog.relations if self._arrive(table, arrivals)]
+        self._first_round(touched)
+        for table in touched:
+            self._join(table)
+        self._rounds()
+        self._keep()
         taken = max([self._before.arrived, *(arrival.number for arrival in arrivals)])
-        self.record = replace(self.record, arrived=taken)
-        return RefreshReport(self.record.refresh, len(arrivals), self.changes, self.jobs)
-
-    @contextmanager
-    def _temporary(self) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            for name in self._views.values():
-                self._spark.catalog.dropTempView(name)
-
-    def _register(self, key: str, frame: DataFrame) -> str:
-        name = self._views.setdefault(key, f"{self._prefix}_{len(self._views)}")
-        frame.createOrReplaceTempView(name)
-        return name
-
-    def _stored(self, name: str) -> str:
-        """The temporary view over the table's version in `record`."""
-        folder = self.record.tables.get(name)
-        key = f"{name}@{folder}"
-        if key in self._views:
-            return self._views[key]
-        schema = stored_schema(self._program.schema(name))
-        if folder is None:
-            return self._register(key, self._spark.createDataFrame([], schema))
-        return self._register(key, self._spark.read.schema(schema).parquet(self._files.uri(folder)))
-
-    def _from_item(self, scan: Scan) -> str:
-        name, state = state_of(scan.name)
-        table = Table(
-            self._stored(name),
-            self._program.schema(name),
-            is_relation=name in self._program.relations,
-            touched=name in self.changes,
+        self._shop.finish()
+        tables = {name: self._before.runs(name) for name in self._catalog.names}
+        for name, run in self._written.items():
+            tables[name] = (*tables[name], self._shop.placed(run))
+        self.record = msgspec.structs.replace(
+            self._before,
+            refresh=self._before.refresh + 1,
+            arrived=taken,
+            made_us=time.time_ns() // 1000,
+            tables=tables,
         )
-        return table.from_item(state)
+        seconds = time.perf_counter() - started
+        return RefreshReport(self.record.refresh, len(arrivals), self.changes, self._shop.jobs, seconds)
 
-    def _relation(self, name: str, arrivals: list[Arrival]) -> None:
-        schema = self._program.schema(name)
-        parts: list[DataFrame] = []
-        for arrival in arrivals:
-            read = self._spark.read.schema(spark_schema(schema)).parquet(self._files.uri(arrival.folder))
-            marks = (
-                F.lit(arrival.present).alias("present"),
-                F.lit(arrival.number).cast("bigint").alias("number"),
-            )
-            parts.append(read.select("*", *marks))
-        united = parts[0]
-        for part in parts[1:]:
-            united = united.unionAll(part)
-        arrived = self._register(f"{name} arrived", united)
-        self._write(name, merged_relation(schema, self._stored(name), arrived), "now % 2 - was % 2")
+    def _arrive(self, table: SetTable, arrivals: Sequence[Arrival]) -> bool:
+        """Bring in what has come for a relation; until it is joined, all of it may be its change."""
+        name = table.relation.name
+        mine = [arrival for arrival in arrivals if arrival.relation == name]
+        if not mine:
+            self._shop.empty(_delta(name), table.change().schema)
+            self._known.add(name)
+            return False
+        self._shop.arrive(table.arrived, mine)
+        self._shop.run(_delta(name), table.candidates())
+        return True
 
-    def _view(self, name: str) -> None:
-        view = self._program.views[name]
-        touched = frozenset(self.changes) if name in self._before.tables else None
-        change = change_text(view.plan, touched, self._from_item)
-        if change is not None:
-            self._write(name, merged_view(view.schema, self._stored(name), change), "now - was")
+    def _first_round(self, touched: Iterable[SetTable]) -> None:
+        """Look up what has arrived, and all that operators over relations alone may need."""
+        names = {table.relation.name for table in touched}
+        wanted = [
+            Wanted((table.relation.name, table.name), table.name, table.layout, table.schema, table.keys())
+            for table in touched
+        ]
+        relations = {table.relation.name for table in self._catalog.relations}
+        for operator in self._circuit.operators.values():
+            if operator.reads <= relations and operator.reads & names:
+                wanted += self._wanted(operator)
+        self._look_up(wanted)
 
-    def _write(self, name: str, text: str, weight: str) -> None:
-        folder = f"tables/{quote(name, safe='')}/{self.record.refresh:012}-{uuid.uuid4().hex[:8]}"
-        seen = Observation()
-        up, down = F.expr(f"greatest({weight}, 0L)"), F.expr(f"greatest(-({weight}), 0L)")
-        sums = F.sum(up).alias("up"), F.sum(down).alias("down")
-        self._spark.sql(text).observe(seen, *sums).write.parquet(self._files.uri(folder))
-        self.jobs += 1
-        counts = seen.get
-        change = Change(int(counts["up"] or 0), int(counts["down"] or 0))
-        if change == Change(0, 0) and name in self._before.tables:
-            self._files.remove(folder)
+    def _join(self, table: SetTable) -> None:
+        """Join what has come with what is stored, and keep what grew."""
+        name = table.relation.name
+        self._shop.put_found(table.found, self._found.pop((name, table.name)))
+        self._shop.run(f"{name}@joined", table.joined())
+        self._shop.run(_delta(name), table.change())
+        self._known.add(name)
+        self._shop.run(f"{table.name}@grown", table.growth(self._before.refresh + 1))
+        self._write(table.name, f"{table.name}@grown")
+
+    def _rounds(self) -> None:
+        """Carry the changes through the operators, with as few rounds of lookups as there can be."""
+        waiting = list(self._circuit.operators.values())
+        while waiting:
+            wanted = [
+                request
+                for operator in waiting
+                if operator.reads <= self._known and self._is_touched(operator)
+                for request in self._wanted(operator)
+                if request.known not in self._found
+            ]
+            self._look_up(wanted)
+            blocked = []
+            for operator in waiting:
+                if operator.reads <= self._known and self._is_ready(operator):
+                    self._compute(operator)
+                else:
+                    blocked.append(operator)
+            waiting = blocked
+
+    def _is_touched(self, operator: Operator) -> bool:
+        return any(not self._shop.is_empty(_delta(name)) for name in operator.reads)
+
+    def _is_ready(self, operator: Operator) -> bool:
+        if not self._is_touched(operator):
+            return True
+        return all((operator.name, lookup.kept.name) in self._found for lookup in operator.lookups)
+
+    def _compute(self, operator: Operator) -> None:
+        """One operator's delta."""
+        plans: list[Plan | None] = []
+        if operator.change is not None and self._is_touched(operator):
+            for kept in dict.fromkeys(lookup.kept for lookup in operator.lookups):
+                self._shop.put_found(self._catalog.found(kept), self._found.pop((operator.name, kept.name)))
+            for name, plan in operator.steps:
+                self._shop.run(name, plan)
+            plans.append(operator.change)
+        if self._first:
+            plans.append(operator.first)
+        change = united(plans)
+        if isinstance(change, Scan) and table_of(change.name) == (change.name, False):
+            self._shop.alias(_delta(operator.name), change.name)
+        elif change is None:
+            self._shop.empty(_delta(operator.name), self._catalog.delta_schema(operator))
+        else:
+            self._shop.run(_delta(operator.name), consolidated(change))
+        self._known.add(operator.name)
+
+    def _wanted(self, operator: Operator) -> list[Wanted]:
+        """The lookups of an operator, those in one table together."""
+        by_table: dict[Kept, list[Lookup]] = {}
+        for lookup in operator.lookups:
+            by_table.setdefault(lookup.kept, []).append(lookup)
+        return [
+            Wanted((operator.name, kept.name), kept.name, self._catalog.layout(kept), kept.schema, lookups)
+            for kept, lookups in by_table.items()
+        ]
+
+    def _look_up(self, wanted: Sequence[Wanted]) -> None:
+        if not wanted:
             return
-        self.record.tables[name] = folder
-        self.changes[name] = change
+        try:
+            self._found.update(self._shop.look_up(self._before, wanted))
+        except TooManyRowsError:
+            self._shop = self._shop.enlarged()
+            self._found.update(self._shop.look_up(self._before, wanted))
+
+    def _keep(self) -> None:
+        """New runs of all that is kept, and what happened to each view."""
+        for kept in self._circuit.kept.values():
+            if all(self._shop.is_empty(_delta(name)) for name in sources(kept.change)):
+                continue
+            made = f"{kept.name}@made"
+            if isinstance(kept.change, Scan):
+                # A delta has each row once.
+                self._shop.alias(made, kept.change.name)
+            else:
+                self._shop.run(made, present(sum_up(kept.change, kept.width), kept.width))
+            self._write(kept.name, made)
+        self._count([*self._catalog.program.relations, *self._catalog.program.views])
+
+    def _write(self, table: str, rows: str) -> None:
+        run = self._shop.write(self._catalog.layouts[table], self._catalog.hashed(table), rows)
+        if run is not None:
+            self._written[table] = run
+
+    def _count(self, names: Sequence[str]) -> None:
+        counts = self._shop.weights([_delta(name) for name in names])
+        for name, (appeared, disappeared) in zip(names, counts, strict=True):
+            if appeared or disappeared:
+                self.changes[name] = Change(appeared, disappeared)

@@ -1,82 +1,87 @@
-"""A hub's tables: a row's value at the last refresh that changed the table, and the one before.
-
-A stored table has the columns `c0`, `c1`, …, then `now` and `was`. Of a set relation these are causal
-lengths, of which the odd ones are present; of a view they are multiplicities. So one folder answers for
-the state before, the state after and the delta, and nothing has to be kept in memory between them.
-"""
+"""What a hub keeps of a program: its circuit, its tables, and how the rows of each are laid out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import types as st
+from everview.hub.ranks import Rank
+from everview.hub.relations import SetTable
+from everview.hub.runs import Layout
+from everview.language.expressions import Column
+from everview.language.plan import Scan, Schema
+from everview.language.program import Program
+from everview.planner.circuit import Circuit, Kept, Operator, build_circuit
+from everview.planner.circuit.parts import WEIGHT, found_scan
+from everview.planner.facts import Facts, catalog_of
+from everview.planner.rewrite import rewrite
+from everview.planner.rules.share import share
 
-from everview.engines.spark.types import column_names, spark_schema
-from everview.language.plan import Schema
-from everview.planner.delta import State
-
-__all__ = ["Table", "merged_relation", "merged_view", "stored_schema"]
-
-
-def stored_schema(schema: Schema) -> st.StructType:
-    """The schema of a stored table."""
-    fields = [st.StructField(name, st.LongType(), True) for name in ("now", "was")]
-    return st.StructType([*spark_schema(schema).fields, *fields])
+__all__ = ["Catalog", "Hashed", "catalog"]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A stored table that Spark knows as the temporary view `name`; `touched` in the refresh at hand."""
+class Hashed:
+    """The columns whose hash a row is found by; `spread` when that is to say little (see `runs.spread`)."""
 
-    name: str
-    schema: Schema
-    is_relation: bool
-    touched: bool
-
-    def from_item(self, state: State) -> str:
-        """The rows of a state, as often as they occur; of the delta once, with their weight."""
-        columns = ", ".join(column_names(len(self.schema)))
-        before = "was" if self.touched else "now"
-        if state is State.DELTA:
-            weight = f"now % 2 - {before} % 2" if self.is_relation else f"now - {before}"
-            rows = f"SELECT {columns}, {weight} AS c{len(self.schema)} FROM {self.name} WHERE {weight} <> 0"
-            return f"({rows})"
-        value = "now" if state is State.NEW else before
-        if self.is_relation:
-            return f"(SELECT {columns} FROM {self.name} WHERE {value} % 2 = 1)"
-        copies = f"explode(sequence(1L, {value})) AS copy"
-        return f"(SELECT {columns} FROM (SELECT *, {copies} FROM {self.name} WHERE {value} > 0))"
+    columns: tuple[int, ...]
+    spread: bool = False
 
 
-def merged_relation(schema: Schema, stored: str, arrived: str | None) -> str:
-    """The stored rows joined with writes: by key the greatest causal length, and one more if it must turn.
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All tables of a program."""
 
-    `arrived` has the columns, whether the row is to be present (`present`), and the number of the write
-    (`number`); the last one counts. A row that never was has length 0 and is not stored.
-    """
-    columns = ", ".join(column_names(len(schema)))
-    unwritten = "CAST(NULL AS BOOLEAN) AS present, CAST(NULL AS BIGINT) AS number"
-    rows = f"SELECT {columns}, now, {unwritten} FROM {stored}"
-    if arrived is not None:
-        rows += f" UNION ALL SELECT {columns}, CAST(NULL AS BIGINT), present, number FROM {arrived}"
-    joined = (
-        f"SELECT {columns}, coalesce(max(now), 0L) AS was, max_by(present, number) AS wanted "
-        f"FROM ({rows}) GROUP BY {columns}"
-    )
-    turned = "CASE WHEN wanted <> (was % 2 = 1) THEN was + 1 ELSE was END"
-    grown = f"SELECT {columns}, {turned} AS now, was FROM ({joined})"
-    return f"SELECT {columns}, now, was FROM ({grown}) WHERE now > 0"
+    program: Program
+    circuit: Circuit
+    relations: tuple[SetTable, ...]
+    layouts: dict[str, Layout]
+    schemas: dict[str, Schema]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables, by name."""
+        return tuple(self.layouts)
+
+    def layout(self, kept: Kept) -> Layout:
+        """How kept rows are laid out."""
+        return self.layouts[kept.name]
+
+    def found(self, kept: Kept) -> Scan:
+        """What was found of kept rows."""
+        return found_scan(kept)
+
+    def hashed(self, table: str) -> Hashed:
+        """By which columns the rows of a table are found."""
+        kept = self.circuit.kept.get(table)
+        if kept is None:
+            return Hashed(tuple(range(self.layouts[table].width)))
+        if kept.keys:
+            return Hashed(kept.keys)
+        return Hashed(tuple(range(kept.width)), spread=bool(kept.order))
+
+    def delta_schema(self, operator: Operator) -> Schema:
+        """The columns of an operator's delta."""
+        return (*operator.schema, WEIGHT)
 
 
-def merged_view(schema: Schema, stored: str, delta: str) -> str:
-    """The stored rows with the weights of a delta added; a row that has vanished stays for one refresh."""
-    width = len(schema)
-    columns = ", ".join(column_names(width))
-    both = (
-        f"SELECT {columns}, now AS was, 0L AS more FROM {stored} "
-        f"UNION ALL SELECT {columns}, 0L AS was, c{width} AS more FROM ({delta})"
-    )
-    summed = (
-        f"SELECT {columns}, sum(was) AS was, sum(was) + sum(more) AS now FROM ({both}) GROUP BY {columns}"
-    )
-    return f"SELECT {columns}, now, was FROM ({summed}) WHERE now <> 0 OR was <> 0"
+def catalog(program: Program) -> Catalog:
+    """What a hub keeps of a program."""
+    facts = Facts(catalog_of(program))
+    plans = {name: rewrite(view.plan, facts=facts) for name, view in program.views.items()}
+    circuit = build_circuit(share(plans).plans)
+    relations = tuple(SetTable(relation) for relation in program.relations.values())
+    layouts = {table.name: table.layout for table in relations}
+    schemas = {table.name: table.schema for table in relations}
+    for kept in circuit.kept.values():
+        layouts[kept.name] = _layout(kept)
+        schemas[kept.name] = kept.schema
+    return Catalog(program, circuit, relations, layouts, schemas)
+
+
+def _layout(kept: Kept) -> Layout:
+    order = []
+    for key in kept.order:
+        if not isinstance(key.expression, Column):
+            raise TypeError("what rows are ordered by is a column")
+        order.append(Rank(key.expression.index, key.descending, key.nulls_first))
+    return Layout(kept.width, tuple(order), kept.nulls)

@@ -21,6 +21,7 @@ from everview.language.types import Field, Kind, Type
 from everview.language.values import canonical_double
 
 __all__ = [
+    "arrow_rows",
     "arrow_schema",
     "arrow_table",
     "arrow_type",
@@ -134,10 +135,12 @@ def from_arrow(spark: SparkSession, schema: Schema, table: pa.Table) -> DataFram
 
 def rows_of(frame: DataFrame, schema: Schema) -> list[Row]:
     """The rows of a DataFrame whose first columns are `schema`'s, as Python values in their one form."""
-    columns: list[list[Any]] = []
-    table = frame.toArrow()
-    for field, column in zip(schema, table.columns, strict=False):
-        columns.append(_values(column, field.type))
+    return arrow_rows(frame.toArrow(), schema)
+
+
+def arrow_rows(table: pa.Table, schema: Schema) -> list[Row]:
+    """The rows of a table whose first columns are `schema`'s, as Python values in their one form."""
+    columns = [_values(column, field.type) for field, column in zip(schema, table.columns, strict=False)]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 

@@ -6,6 +6,7 @@ the changes of what lies below them. All others remember something and get a nam
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -55,7 +56,7 @@ class Builder:
 
     circuit: Circuit = field(default_factory=Circuit)
     _operators: dict[Plan, str] = field(default_factory=dict)
-    _kept: dict[tuple[Plan, tuple[int, ...], tuple[SortKey, ...]], Kept] = field(default_factory=dict)
+    _kept: dict[object, Kept] = field(default_factory=dict)
 
     def flat(self, plan: Plan) -> Plan:
         """The plan with Scans in place of operators: only Filter, Project and UnionAll are left above."""
@@ -79,8 +80,7 @@ class Builder:
     def _named(self, plan: Plan) -> Plan:
         """The rows of an operator over flat plans, by its name."""
         if plan not in self._operators:
-            name = f"o{len(self._operators)}"
-            self._operators[plan] = name
+            name = self._operators[plan] = _named_by("o", plan)
             self.circuit.operators[name] = self._operator(name, plan)
         return Scan(self._operators[plan], plan.schema)
 
@@ -104,7 +104,9 @@ class Builder:
             case _:
                 raise AssertionError(f"{type(flat).__name__} remembers something")
 
-    def keep(self, flat: Plan, keys: Sequence[Expression], order: Sequence[SortKey] = ()) -> Kept:
+    def keep(
+        self, flat: Plan, keys: Sequence[Expression], order: Sequence[SortKey] = (), *, nulls: bool = True
+    ) -> Kept:
         """Keep the rows of a flat plan, to be found by these keys, the rows of a key in this order.
 
         What is computed becomes a column of its own. The weight is the one column that adds up.
@@ -121,15 +123,22 @@ class Builder:
             return key if isinstance(key, Column) else Column(width + computed.index(key), key.type)
 
         ranks = tuple(replace(key, expression=place(key.expression)) for key in order)
-        return self.keep_sums(self.change(wide), len(wide.schema), [place(key).index for key in keys], ranks)
+        places = [place(key).index for key in keys]
+        return self.keep_sums(self.change(wide), len(wide.schema), places, ranks, nulls=nulls)
 
     def keep_sums(
-        self, change: Plan, width: int, keys: Sequence[int], order: tuple[SortKey, ...] = ()
+        self,
+        change: Plan,
+        width: int,
+        keys: Sequence[int],
+        order: tuple[SortKey, ...] = (),
+        *,
+        nulls: bool = True,
     ) -> Kept:
         """Keep what a change adds up to: `width` columns, and the sums behind them."""
-        known = change, tuple(keys), order
+        known = change, width, tuple(keys), order, nulls
         if known not in self._kept:
-            kept = Kept(f"k{len(self._kept)}", change, width, tuple(keys), order)
+            kept = Kept(_named_by("k", known), change, width, tuple(keys), order, nulls)
             self._kept[known] = self.circuit.kept[kept.name] = kept
         return self._kept[known]
 
@@ -158,3 +167,8 @@ class Builder:
                 raise AssertionError(f"{type(plan).__name__} remembers nothing")
             case _:
                 assert_never(plan)
+
+
+def _named_by(letter: str, content: object) -> str:
+    """A name for what something says: the same in every process and version that says the same."""
+    return letter + hashlib.sha256(repr(content).encode()).hexdigest()[:16]

@@ -177,7 +177,8 @@ def _ranked(builder: Builder, flat: Plan, width: int, place: int, call: Aggregat
         change = digits(builder.change(values))
         return _Ranked(builder.keep_sums(change, width + 1, range(width)), change, over)
     order = (SortKey(value),) if call.function in ("min", "max") else ()
-    return _Ranked(builder.keep(values, columns(values)[:width], order), builder.change(values), over)
+    kept = builder.keep(values, columns(values)[:width], order, nulls=False)
+    return _Ranked(kept, builder.change(values), over)
 
 
 def _nothing_yet(plan: Aggregate) -> Plan:

@@ -14,6 +14,7 @@ A name with `@rows` at its end reads the same table as a bag: the weight says ho
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from everview.language.aggregates import SortKey
@@ -29,6 +30,7 @@ __all__ = [
     "Operator",
     "delta_scan",
     "found_scan",
+    "plans_of",
     "rows_scan",
     "source_of",
     "sources",
@@ -62,6 +64,8 @@ class Kept:
     width: int
     keys: tuple[int, ...]
     order: tuple[SortKey, ...] = ()
+    nulls: bool = True
+    """Whether what it is ordered by may be NULL."""
 
     @property
     def schema(self) -> Schema:
@@ -149,3 +153,21 @@ def source_of(table: str) -> str | None:
 def sources(plan: Plan) -> frozenset[str]:
     """The relations and operators whose deltas a plan reads."""
     return frozenset(source for table in tables_of(plan) if (source := source_of(table)) is not None)
+
+
+def plans_of(circuit: Circuit, view: str) -> Iterator[Plan]:
+    """All plans that run to keep a view, from the view down; other views that it reads are left out."""
+    wanted, seen = [view], set()
+    while wanted:
+        name = wanted.pop()
+        if name in seen or name not in circuit.operators:
+            continue
+        seen.add(name)
+        operator = circuit.operators[name]
+        for lookup in operator.lookups:
+            yield lookup.kept.change
+            if lookup.keys is not None:
+                yield lookup.keys
+        yield from (plan for _, plan in operator.steps)
+        yield from (plan for plan in (operator.change, operator.first) if plan is not None)
+        wanted += [source for source in operator.reads if source not in circuit.views]

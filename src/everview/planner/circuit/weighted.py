@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from everview.language.aggregates import AggregateCall
-from everview.language.expressions import Call, Case, Column, Expression, Literal, substitute
+from everview.language.expressions import Call, Case, Column, Expression, Literal, Or, substitute
 from everview.language.plan import Aggregate, Filter, Plan, Project, UnionAll
 from everview.language.types import BIGINT, BOOLEAN, Kind, Type
 from everview.planner.circuit.parts import WEIGHT
@@ -24,6 +24,7 @@ __all__ = [
     "negated",
     "or_zero",
     "positive",
+    "present",
     "project",
     "sum_up",
     "times",
@@ -132,6 +133,13 @@ def consolidated(plan: Plan) -> Plan:
     """Each row once, with its weights summed, those that cancel left out."""
     summed = sum_up(plan, len(plan.schema) - 1)
     return Filter(summed, compare(columns(summed)[-1], "<>", ZERO))
+
+
+def present(plan: Plan, width: int) -> Plan:
+    """The rows of which some sum behind the first `width` columns is not 0."""
+    every = columns(plan)
+    there = [compare(column, "<>", zero(column.type)) for column in every[width:]]
+    return Filter(plan, there[0] if len(there) == 1 else Or(tuple(there)))
 
 
 def moved(condition: Expression, width: int, by: int) -> Expression:

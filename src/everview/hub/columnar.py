@@ -1,0 +1,196 @@
+"""Plans over Arrow tables, node by node; a node that Arrow cannot do exactly is left to SQLite.
+
+Columns go by position. A row is there as often as it occurs, so every result is a table of plain rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.engines.spark.types import arrow_schema, arrow_table
+from everview.hub.vectors import NotHereError, vector
+from everview.language.aggregates import AggregateCall
+from everview.language.expressions import TRUE, Column, Expression, Literal
+from everview.language.plan import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Scan,
+    Schema,
+    UnionAll,
+    Values,
+)
+from everview.language.types import Kind
+from everview.planner.facts import equi_keys
+
+__all__ = ["Columnar"]
+
+_NOTHING = "nothing"
+_JOINS = {JoinKind.INNER: "inner", JoinKind.SEMI: "left semi", JoinKind.ANTI: "left anti"}
+_KEYS = (Kind.BIGINT, Kind.TEXT, Kind.BLOB, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DECIMAL)
+_SUMS = {Kind.BIGINT: 2**63, Kind.DECIMAL: 10**38}
+
+
+class Columnar:
+    """Runs plans: `source` gives the table of a Scan, `otherwise` runs a node over tables."""
+
+    def __init__(
+        self,
+        source: Callable[[Scan], pa.Table],
+        otherwise: Callable[[Plan, Sequence[pa.Table]], pa.Table],
+    ) -> None:
+        self._source = source
+        self._otherwise = otherwise
+        self._done: dict[Plan, pa.Table] = {}
+
+    def table(self, plan: Plan) -> pa.Table:
+        """The rows of a plan; equal parts are computed once."""
+        if plan not in self._done:
+            self._done[plan] = self._node(plan)
+        return self._done[plan]
+
+    def _node(self, plan: Plan) -> pa.Table:
+        if isinstance(plan, Scan):
+            return self._source(plan)
+        inputs = [self.table(child) for child in plan.inputs]
+        try:
+            return self._arrow(plan, inputs)
+        except (NotHereError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return self._otherwise(plan, inputs)
+
+    def _arrow(self, plan: Plan, inputs: Sequence[pa.Table]) -> pa.Table:
+        match plan:
+            case Filter(_, predicate):
+                (table,) = inputs
+                return table.filter(pc.fill_null(vector(predicate, table.columns, table.num_rows), False))
+            case Project(_, expressions):
+                (table,) = inputs
+                made = [vector(expression, table.columns, table.num_rows) for expression in expressions]
+                return _named(made, plan.schema, table.num_rows)
+            case UnionAll():
+                return pa.concat_tables(inputs)
+            case Join():
+                return _joined(plan, *inputs)
+            case Distinct():
+                (table,) = inputs
+                _check_keys(plan.schema)
+                return table.group_by(table.column_names, use_threads=False).aggregate([])
+            case Aggregate():
+                return _aggregated(plan, inputs[0])
+            case Values(schema, rows) if schema:
+                return arrow_table(schema, [tuple(map(_constant, row)) for row in rows])
+            case _:
+                raise NotHereError(type(plan).__name__)
+
+
+def _constant(cell: Expression) -> Any:
+    if not isinstance(cell, Literal):
+        raise NotHereError(type(cell).__name__)
+    return cell.value
+
+
+def _named(columns: Sequence[Any], schema: Schema, rows: int) -> pa.Table:
+    if not columns:
+        return pa.table({_NOTHING: pa.nulls(rows, pa.bool_())})
+    return pa.Table.from_arrays(list(columns), schema=arrow_schema(schema))
+
+
+def _check_keys(schema: Schema) -> None:
+    """Of DOUBLEs, NaN is not for Arrow to compare; and without columns there is nothing to group."""
+    if not schema or any(field.type.kind not in _KEYS for field in schema):
+        raise NotHereError("keys")
+
+
+def _joined(plan: Join, left: pa.Table, right: pa.Table) -> pa.Table:
+    keys = equi_keys(plan)
+    if plan.kind not in _JOINS or keys.residual != TRUE or not keys.pairs:
+        raise NotHereError("join")
+    pairs = []
+    for pair in keys.pairs:
+        if pair.null_safe or not isinstance(pair.left, Column) or not isinstance(pair.right, Column):
+            raise NotHereError("join")
+        if pair.left.type.kind not in _KEYS:
+            raise NotHereError("join")
+        pairs.append((pair.left.index, pair.right.index))
+    if plan.kind is JoinKind.INNER:
+        return _pairs(plan, left, right, pairs)
+    ours = left.rename_columns([f"l{i}" for i in range(left.num_columns)])
+    theirs = right.select([other for _, other in pairs]).rename_columns([f"r{i}" for i in range(len(pairs))])
+    joined = ours.join(
+        theirs,
+        [f"l{one}" for one, _ in pairs],
+        list(theirs.column_names),
+        _JOINS[plan.kind],
+        use_threads=False,
+    )
+    return _named([joined.column(name) for name in ours.column_names], plan.schema, joined.num_rows)
+
+
+def _pairs(plan: Join, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]]) -> pa.Table:
+    """By the numbers of the rows that meet, so that no column is in the way of another."""
+    ours = left.select([one for one, _ in pairs]).rename_columns([f"k{i}" for i in range(len(pairs))])
+    theirs = right.select([other for _, other in pairs]).rename_columns([f"k{i}" for i in range(len(pairs))])
+    ours = ours.append_column("l", pa.array(np.arange(left.num_rows)))
+    theirs = theirs.append_column("r", pa.array(np.arange(right.num_rows)))
+    keys = [f"k{i}" for i in range(len(pairs))]
+    met = ours.join(theirs, keys, keys, "inner", use_threads=False)
+    one, other = left.take(met.column("l")), right.take(met.column("r"))
+    return _named([*one.columns, *other.columns], plan.schema, met.num_rows)
+
+
+def _aggregated(plan: Aggregate, table: pa.Table) -> pa.Table:
+    width = len(plan.keys)
+    keys = [vector(key, table.columns, table.num_rows) for key in plan.keys]
+    if not width or any(key.type.kind not in _KEYS for key in plan.keys):
+        raise NotHereError("keys")
+    columns: dict[str, Any] = {f"k{i}": key for i, key in enumerate(keys)}
+    asked: list[tuple[str, str]] = []
+    for place, call in enumerate(plan.aggregates):
+        columns[f"a{place}"] = _argument(call, table)
+        asked.append((f"a{place}", "count" if call.function == "count" else call.function))
+    grouped = pa.table(columns).group_by([f"k{i}" for i in range(width)], use_threads=False).aggregate(asked)
+    results = [grouped.column(f"k{i}") for i in range(width)]
+    for (name, function), field in zip(asked, plan.schema[width:], strict=True):
+        results.append(grouped.column(f"{name}_{function}").cast(arrow_schema([field]).field(0).type))
+    return _named(results, plan.schema, grouped.num_rows)
+
+
+def _argument(call: AggregateCall, table: pa.Table) -> Any:
+    if call.distinct or call.filter is not None or call.function not in ("count", "sum", "min", "max"):
+        raise NotHereError(call.function)
+    if call.argument is None:
+        return pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
+    found = vector(call.argument, table.columns, table.num_rows)
+    kind = call.argument.type.kind
+    if call.function == "sum":
+        _check_sum(found, kind)
+    elif kind not in _KEYS:
+        raise NotHereError(call.function)
+    return found
+
+
+def _check_sum(values: Any, kind: Kind) -> None:
+    """Arrow's sums wrap around unseen; they are asked for only where they cannot."""
+    if kind not in _SUMS:
+        raise NotHereError("sum")
+    least, most = pc.min_max(values).as_py().values()
+    if least is None:
+        return
+    units = (
+        max(abs(least), abs(most)) if kind is Kind.BIGINT else _units(max(abs(least), abs(most)), values.type)
+    )
+    if units * len(values) >= _SUMS[kind]:
+        raise NotHereError("sum")
+
+
+def _units(value: Any, kind: pa.Decimal128Type) -> int:
+    return int(value.scaleb(kind.scale)) + 1

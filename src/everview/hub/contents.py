@@ -1,0 +1,85 @@
+"""The rows of a relation or view as a DataFrame, read from its runs by the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from everview.engines.spark.types import arrow_rows, column_names, spark_schema
+from everview.hub.files import Files
+from everview.hub.lookup import open_part, ranges
+from everview.hub.record import Record
+from everview.hub.relations import table_name
+from everview.hub.searching import Request, search
+from everview.hub.tables import Catalog
+
+__all__ = ["contents", "local_rows", "scan"]
+
+Row = tuple[Any, ...]
+
+PARTITIONS = 16
+"""How many ranges of hashes a table is read in: its rows are put together range by range."""
+
+
+def scan(spark: SparkSession, files: Files, catalog: Catalog, record: Record, table: str) -> DataFrame:
+    """All rows of a table of the store: its columns, and what adds up or is the latest."""
+    schema = spark_schema(catalog.schemas[table])
+    parts = tuple(part for run in record.runs(table) for part in run.parts)
+    if not parts:
+        return spark.createDataFrame([], schema)
+    rows = sum(run.rows for run in record.runs(table))
+    tasks = max(1, min(PARTITIONS, rows // 10_000))
+    request = Request(parts, catalog.layouts[table], None)
+    reader = _reader(files.uri(""), request, tasks, len(schema))
+    return spark.range(0, tasks, 1, tasks).mapInArrow(reader, schema)
+
+
+def _reader(
+    uri: str, request: Request, tasks: int, width: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        opened = open_part(uri)
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                low, high = ranges(tasks)[task]
+                table = search(request, low, high, opened, None)
+                if table is not None:
+                    yield from table.select(column_names(width)).to_batches()
+
+    return run
+
+
+def contents(spark: SparkSession, files: Files, catalog: Catalog, record: Record, name: str) -> DataFrame:
+    """The rows of a relation or view, as often as they occur, its columns by position."""
+    width = len(catalog.program.schema(name))
+    names = column_names(width)
+    if name in catalog.program.relations:
+        table = scan(spark, files, catalog, record, table_name(name))
+        return table.where(f"c{width} % 2 = 1").select(*names)
+    table = scan(spark, files, catalog, record, catalog.circuit.views[name].name)
+    return table.selectExpr(*names, f"explode(sequence(1L, c{width}))").select(*names)
+
+
+def local_rows(files: Files, catalog: Catalog, record: Record, name: str, most: int) -> list[Row] | None:
+    """The rows of a relation or view, read by this process; None when there may be more than `most`."""
+    relation = name in catalog.program.relations
+    table = table_name(name) if relation else catalog.circuit.views[name].name
+    schema = catalog.program.schema(name)
+    runs = record.runs(table)
+    if sum(run.rows for run in runs) > most:
+        return None
+    parts = tuple(part for run in runs for part in run.parts)
+    low, high = ranges(1)[0]
+    found = search(Request(parts, catalog.layouts[table], None), low, high, open_part(files.uri("")), None)
+    if found is None:
+        return []
+    values = found.column(f"c{len(schema)}").to_pylist()
+    often = [value % 2 for value in values] if relation else values
+    return [
+        row
+        for row, count in zip(arrow_rows(found.select(column_names(len(schema))), schema), often, strict=True)
+        for _ in range(count)
+    ]
