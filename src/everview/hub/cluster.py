@@ -19,11 +19,12 @@ from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documen
 from everview.engines.spark.hashing import Hashes, hash_text
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.types import arrow_schema, column_names, from_arrow, spark_schema
-from everview.hub.files import Files, open_files
+from everview.hub.compact import PLACES, write_part, written_run
+from everview.hub.files import Files
 from everview.hub.inbox import Arrival
 from everview.hub.lookup import open_part, ranges
 from everview.hub.record import Record
-from everview.hub.runs import HASH, Layout, Part, Run, packed, sealed
+from everview.hub.runs import HASH, Layout, Part, Run, sealed
 from everview.hub.searching import Request, search
 from everview.hub.tables import Hashed
 from everview.hub.workshop import DriverWorkshop, Found, Wanted, Workshop
@@ -32,14 +33,10 @@ from everview.planner.circuit.parts import table_of
 
 __all__ = ["ClusterWorkshop"]
 
-PART_ROWS = 4_000_000
-"""How many rows a part of a run has at most: a task sorts them in memory."""
-
 KEYS = 200_000
 """How many keys a task searches at once: it holds what they find in memory."""
 
 _ALL = -(2**63), 2**63 - 1
-_PLACES = "path STRING, offset BIGINT, length BIGINT, rows BIGINT, low BIGINT, high BIGINT"
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -176,12 +173,8 @@ class ClusterWorkshop:
         # Ranges of equal width, because hashes are spread evenly.
         ranges_text = f"CAST((shiftright({HASH}, 56) + 128) * {self._tasks} DIV 256 AS INT)"
         placed = frame.repartitionById(self._tasks, F.expr(ranges_text))
-        path = f"runs/{uuid.uuid4().hex}"
         self.jobs += 1
-        written = placed.mapInArrow(_writing(self._files.uri(""), path, layout, schema), _PLACES).toArrow()
-        parts = tuple(Part(**place) for place in written.to_pylist())
-        count = sum(part.rows for part in parts)
-        return Run(count, tuple(sorted(parts, key=lambda part: part.low))) if count else None
+        return written_run(placed.mapInArrow(_writing(self._files.uri(""), layout, schema), PLACES).toArrow())
 
     def alias(self, name: str, table: str) -> None:
         """Another name for a DataFrame."""
@@ -268,7 +261,7 @@ def _searching(
     return run
 
 
-def _writing(uri: str, path: str, layout: Layout, schema: Schema) -> Callable[[Batches], Batches]:
+def _writing(uri: str, layout: Layout, schema: Schema) -> Callable[[Batches], Batches]:
     wanted = arrow_schema(schema)
 
     def run(batches: Batches) -> Batches:
@@ -278,13 +271,6 @@ def _writing(uri: str, path: str, layout: Layout, schema: Schema) -> Callable[[B
         table = pa.Table.from_batches(given)
         hashes: Hashes = table.column(HASH).to_numpy()
         rows = table.drop_columns([HASH]).cast(wanted)
-        name = f"{path}-{uuid.uuid4().hex[:12]}.arrow"
-        content, parts = packed(name, [sealed(rows, hashes, layout)])
-        open_files(uri).create(name, content)
-        yield pa.RecordBatch.from_pylist([_place(part) for part in parts])
+        yield write_part(uri, sealed(rows, hashes, layout))
 
     return run
-
-
-def _place(part: Part) -> dict[str, object]:
-    return {name: getattr(part, name) for name in ("path", "offset", "length", "rows", "low", "high")}

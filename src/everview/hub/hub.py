@@ -17,6 +17,7 @@ from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, ProgramError, StoreError
 from everview.hub.cluster import ClusterWorkshop
+from everview.hub.compact import Compactor
 from everview.hub.contents import contents, local_rows
 from everview.hub.explain import explain_view
 from everview.hub.files import Files, open_files
@@ -53,6 +54,8 @@ class Hub:
         _check_plans(self._catalog)
         self._record = latest(files, program.hash)
         self._inbox = Inbox(files, self._record.arrived)
+        tasks = spark.sparkContext.defaultParallelism
+        self._compactor = Compactor(spark, files, self._catalog.layouts, tasks)
         self._driver_rows = DRIVER_ROWS
         self._closed = False
 
@@ -87,10 +90,12 @@ class Hub:
         if not arrivals and self._record.refresh:
             return RefreshReport(self._record.refresh, 0)
         tasks = self._spark.sparkContext.defaultParallelism
-        refreshing = Refreshing(self._catalog, self._workshop(arrivals, tasks), self._record)
+        workshop = self._workshop(arrivals, tasks)
+        refreshing = Refreshing(self._catalog, workshop, self._compactor, self._record)
         report = refreshing.run(arrivals)
         commit(self._files, refreshing.record)
         self._record = refreshing.record
+        self._compactor.start(self._record.tables)
         self._inbox.forget(self._record.arrived)
         return report
 
@@ -117,6 +122,7 @@ class Hub:
     def close(self) -> None:
         """Give the store up; the Spark session goes on, for others may use it."""
         self._closed = True
+        self._compactor.wait()
 
     def __enter__(self) -> Self:
         return self

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from everview.hub.compact import Compactor
 from everview.hub.inbox import Arrival
 from everview.hub.record import Record
 from everview.hub.relations import SetTable
@@ -54,7 +55,8 @@ def _delta(name: str) -> str:
 class Refreshing:
     """A refresh under way; `record` becomes the next one."""
 
-    def __init__(self, catalog: Catalog, workshop: Workshop, record: Record) -> None:
+    def __init__(self, catalog: Catalog, workshop: Workshop, compactor: Compactor, record: Record) -> None:
+        self._compactor = compactor
         self._catalog = catalog
         self._circuit = catalog.circuit
         self._shop = workshop
@@ -80,6 +82,7 @@ class Refreshing:
         tables = {name: self._before.runs(name) for name in self._catalog.names}
         for name, run in self._written.items():
             tables[name] = (*tables[name], self._shop.placed(run))
+        tables = self._compactor.merge_small(self._compactor.adopt(tables))
         self.record = msgspec.structs.replace(
             self._before,
             refresh=self._before.refresh + 1,
