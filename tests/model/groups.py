@@ -110,10 +110,11 @@ class Groups:
         former = self.former[stream]
         return former == page.groups.get(stream) or former in page.absorbed.get(stream, ())
 
-    def settle(self, groups, absorbed):
+    def settle(self, groups, absorbed, listed=None):
         """Leave what has met a smaller group; say whether some stream met a group that is not for it.
 
-        A relation that is provisional follows only its own group.
+        For a file only what it lists us for, and has whole: we cannot ask again, and others may wait for us
+        where we are. A relation that is provisional follows only its own group.
         """
         strange = False
         for stream, theirs in groups.items():
@@ -123,23 +124,27 @@ class Groups:
             if theirs < ours and "adopt the name" in self.shortcuts:
                 self.groups[stream] = theirs
                 self.members[self.inc, stream, theirs] = 1
-            elif theirs < ours and self._may_follow(stream, absorbed):
+            elif theirs < ours and self._may_follow(stream, absorbed, listed):
                 self.leave(stream)
             else:
                 strange = True
         return strange
 
-    def _may_follow(self, stream, absorbed):
-        if stream in VIEWS or stream not in self.provisional:
-            return True
-        return self.groups[stream] in absorbed.get(stream, ())
+    def _may_follow(self, stream, absorbed, listed):
+        if stream not in self.provisional:
+            return listed is None or stream in listed or "wait in line" in self.shortcuts
+        return stream in VIEWS or self.groups[stream] in absorbed.get(stream, ())
 
     def absorb(self, stream, page):
         """The names that a group has taken in travel with it; who comes over adds its own."""
         self.absorbed[stream] = self.absorbed.get(stream, set()) | page.absorbed.get(stream, set())
 
+    def coming(self, streams, groups):
+        """Those of a site's streams that are in a greater group than ours: it waits to be listed."""
+        return [s for s in streams if s in groups and self.group(s) is not None and groups[s] > self.group(s)]
+
     def enlist(self, inc, streams):
-        """List who wants to join, under our group: before it is read for."""
+        """List who comes, under our group: before it is read for."""
         if inc in self.expired_at or inc == self.inc:
             return
         for stream in streams:

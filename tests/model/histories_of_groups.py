@@ -153,6 +153,20 @@ def provisional_to_all(shortcuts):
     ground.check(e)
 
 
+def wait_in_line(shortcuts):
+    """n has p's file, and p finds one of c's smaller group; p reaches c only through n, which waits for p."""
+    ground, c, p = _two_groups(shortcuts, "c", "p")
+    n = Site(ground, "n", "R")
+    file = push(p, 0)
+    receive(p, push(c, 0))
+    receive(n, file)
+    for _ in range(3):
+        _sync(ground, n, p)
+        _sync(ground, n, c)
+    if not all("R" in site.joined for site in (c, p, n)):
+        raise WrongError("n waits for p, and p for c")
+
+
 def views_merge(shortcuts):
     """w is restored with x alive, forgotten by s with its consent, and joins a group that never had x."""
     ground, g, s = _two_groups(shortcuts, "g", "s", "RKW")
@@ -180,5 +194,6 @@ MEETINGS = {
     "older whole": older_whole,
     "sponsor forgets": sponsor_forgets,
     "provisional to all": provisional_to_all,
+    "wait in line": wait_in_line,
     "views merge": views_merge,
 }

@@ -86,7 +86,7 @@ class Membership:
         """
         self.steps += 1
         for holder, length in members.items():
-            self.heard.setdefault(holder, self.steps)
+            self.heard.setdefault(holder, self.steps if self.is_ours(*holder[1:]) else 0)
             if length > self.members.get(holder, 0):
                 self.members[holder] = length
                 if length % 2 == 0:
@@ -101,6 +101,16 @@ class Membership:
         for stream, (sponsor, _) in list(self.provisional.items()):
             if sponsor in self.expired_at and stream in self.provisional:
                 self.leave(stream)
+
+    def is_ours(self, stream, group):
+        """Whether we are in a group, of the stream or of a relation that it tells of.
+
+        Nobody else can have forgotten anything under its guests; and a store that has retired its own
+        incarnation would expire all whom that had sponsored, and all whom those sponsor when they return.
+        """
+        parts = zip(VIEWS[stream].inputs, group, strict=True) if stream in VIEWS else ()
+        ours = {s: name for s, name in self.groups.items() if s in self.joined}
+        return ours.get(stream) == group or any(ours.get(part) == name for part, name in parts)
 
     def expire_orphans(self):
         """An orphan never counted here: it is as if it had expired with its sponsor; so are its guests."""

@@ -45,6 +45,7 @@ SHORTCUTS = {
     "sponsor forgets": "a provisional site reads on from a sponsor that has collected since",
     "provisional to all": "a provisional site's batches are taken by everyone",
     "sponsor takes anyway": "a sponsor that has collected since takes its guest's batch",
+    "wait in line": "who leaves its group for that of a file is provisional there, like a newcomer",
     "views merge": "a received view that joins anew keeps what it held",
     # Derivations.
     "id sets": "a derivation is its set of ids, without branch and positions",
