@@ -18,6 +18,7 @@ class Groups:
         self.former = {}  # stream → the group it was in before
         self.bound = set()  # relations that must return to their former group, or to one that absorbed it
         self.absorbed = {}  # stream → the names that its group has absorbed, and those it was in itself
+        self.apart = {}  # relation → its floor when its group was last found to have absorbed another
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
@@ -136,8 +137,16 @@ class Groups:
         return stream in VIEWS or self.groups[stream] in absorbed.get(stream, ())
 
     def absorb(self, stream, page):
-        """The names that a group has taken in travel with it; who comes over adds its own."""
-        self.absorbed[stream] = self.absorbed.get(stream, set()) | page.absorbed.get(stream, set())
+        """The names that a group has taken in travel with it; who comes over adds its own.
+
+        With them come the floors of who brought them: up to there another group may have forgotten what is
+        known here at shorter lengths.
+        """
+        known, names = self.absorbed.get(stream, set()), page.absorbed.get(stream, set())
+        over = self.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
+        if stream == "R" and (over or not names <= known):
+            self.apart[stream] = self.floors[stream] + self.floors[stream] % 2
+        self.absorbed[stream] = known | names
 
     def coming(self, streams, groups):
         """Those of a site's streams that are in a greater group than ours: it waits to be listed."""

@@ -50,6 +50,21 @@ def no_shift(shortcuts):
         raise WrongError("q's delete is lost")
 
 
+def write_below(shortcuts):
+    """p has forgotten x, and comes over to c, where x lives; c, which has heard of all that, writes x again;
+    then q comes, which still has the death that p has forgotten.
+    """
+    ground, c, p, q = _two_groups(shortcuts, "c", "pq")
+    p.write([("insert", "R", X), ("delete", "R", X), ("insert", "R", X)])
+    _forget(ground, X, p, q)
+    c.write([("insert", "R", X)])
+    _sync(ground, p, c)
+    c.write([("delete", "R", X), ("insert", "R", X)])
+    _sync(ground, q, c)
+    if not all(site.rows("R")[X] for site in (c, q)):
+        raise WrongError("c's insertion, which had seen the deletion, is lost to it")
+
+
 def deaths_once(shortcuts):
     """p has forgotten the death of x, comes over and finds x alive; q, which knows of it, comes too."""
     ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
@@ -188,6 +203,7 @@ def views_merge(shortcuts):
 
 MEETINGS = {
     "no shift": no_shift,
+    "write below": write_below,
     "deaths once": deaths_once,
     "leavers retire": leavers_retire,
     "return anywhere": return_anywhere,

@@ -40,6 +40,7 @@ SHORTCUTS = {
     "leavers retire": "who leaves a group retires its incarnation there, and the group no longer asks it",
     "no shift": "who comes over lifts its live rows only, and not its deletes",
     "deaths once": "who comes over does not tell again the deaths that its new group lacks",
+    "write below": "a known tuple's next length may be below what another group has forgotten of it",
     "return anywhere": "a copied, restored or expired store founds or joins any group",
     "older whole": "a provisional site takes a whole that is older than what it has",
     "sponsor forgets": "a provisional site reads on from a sponsor that has collected since",

@@ -263,7 +263,7 @@ class Cut:
             elif floor > LONGEST:
                 continue
             state.floors[name] = floor
-        self.commit.floors = store.floors = state.floors
+        self.commit.floors, store.floors, store.apart = state.floors, state.floors, state.apart
 
     def _clear(self, name: str) -> None:
         """A view that is received writes nothing: on joining it starts empty, and nothing is lost."""

@@ -255,6 +255,8 @@ class Groups:
         """A member, if the batch lists this site; else provisional, until one does."""
         state = self.state
         group, *absorbed = gossip.groups[stream]
+        if absorbed or state.former.get(stream, group) != group:
+            self._stand_apart(stream)
         state.former.pop(stream, None)
         state.bound.pop(stream, None)
         self._absorb(stream, absorbed)
@@ -269,7 +271,16 @@ class Groups:
 
     def absorb(self, stream: str, gossip: Gossip) -> None:
         """The names that a group has taken in travel with it; who comes over adds its own."""
-        self._absorb(stream, gossip.groups.get(stream, [""])[1:])
+        names = gossip.groups.get(stream, [""])[1:]
+        if not set(names) <= set(self.state.absorbed.get(stream, ())):
+            self._stand_apart(stream)
+        self._absorb(stream, names)
+
+    def _stand_apart(self, relation: str) -> None:
+        """Names come with the floors of who brought them: up to there another group may have forgotten."""
+        floor = self.state.floors.get(relation, 0)
+        if floor > self.state.apart.get(relation, 0):
+            self.state.apart[relation] = floor
 
     def coming(self, request: Request, gossip: Gossip | None) -> Iterator[str]:
         """What a site holds and wants to join here, or will: in a greater group it waits to be listed."""
