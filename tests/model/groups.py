@@ -136,16 +136,16 @@ class Groups:
             return listed is None or stream in listed or "wait in line" in self.shortcuts
         return stream in VIEWS or self.groups[stream] in absorbed.get(stream, ())
 
-    def absorb(self, stream, page):
+    def absorb(self, stream, told):
         """The names that a group has taken in travel with it; who comes over adds its own.
 
         With them come the floors of who brought them: up to there another group may have forgotten what is
         known here at shorter lengths.
         """
-        known, names = self.absorbed.get(stream, set()), page.absorbed.get(stream, set())
-        over = self.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
+        known, names = self.absorbed.get(stream, set()), told.absorbed.get(stream, set())
+        over = self.former.get(stream, told.groups.get(stream)) != told.groups.get(stream)
         if stream == "R" and (over or not names <= known):
-            self.apart[stream] = self.floors[stream] + self.floors[stream] % 2
+            self.apart[stream] = max(self.floors[stream], told.floors[stream])
         self.absorbed[stream] = known | names
 
     def coming(self, streams, groups):

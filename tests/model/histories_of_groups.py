@@ -86,6 +86,27 @@ def deaths_once(shortcuts):
         raise WrongError("x is dead at q alone")
 
 
+def two_ways(shortcuts):
+    """p takes a row of a bag from q's group to b, deletes it there, and both forget the pair; q takes the row
+    to c, where all meet.
+    """
+    ground, b, p, q = _two_groups(shortcuts, "b", "pq", "B")
+    c = Site(ground, "c", "B")
+    ground.meet_all([c], "g0")
+    p.write([("insert", "B", X)])
+    _sync(ground, p, q)
+    _sync(ground, p, b)
+    p.write([("delete", "B", X)])
+    _sync(ground, p, b)
+    for site in (p, b):
+        site.collect()
+    _sync(ground, q, c)
+    for site in (p, b, q):
+        _sync(ground, site, c)
+    for site in (c, p, b, q):
+        ground.check(site)
+
+
 def leavers_retire(shortcuts):
     """p leaves for c's group; a hears from y, of another relation, that p has retired, deletes x and forgets
     it; then a comes after p.
@@ -205,6 +226,7 @@ MEETINGS = {
     "no shift": no_shift,
     "write below": write_below,
     "deaths once": deaths_once,
+    "two ways": two_ways,
     "leavers retire": leavers_retire,
     "return anywhere": return_anywhere,
     "older whole": older_whole,

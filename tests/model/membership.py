@@ -34,12 +34,18 @@ class Membership:
         return self.known.get((self.inc, what)) or (VersionVector.EMPTY, Stamp(0, 0, self.inc))
 
     def holders(self, relation, group):
-        """(incarnation, whole) of every member of a group of the relation that holds it, or derivations."""
+        """(incarnation, whole) of every member of a group of the relation that holds it, or derivations.
+
+        And of those groups that it has absorbed: what came over from there the others there hold as well,
+        and may take it to a third. Stand-ins are a concern of their own group only.
+        """
+        absorbed = self.absorbed.get(relation, ()) if "two ways" not in self.shortcuts else ()
         views = [
             v for v in VIEWS if relation in VIEWS[v].inputs and "views do not count" not in self.shortcuts
         ]
         for (inc, stream, theirs), length in self.members.items():
-            if length % 2 and stream == relation and theirs == group:
+            came = theirs in absorbed and not inc.endswith("?")
+            if length % 2 and stream == relation and (theirs == group or came):
                 yield inc, relation
             elif length % 2 and stream in views and theirs[VIEWS[stream].inputs.index(relation)] == group:
                 yield inc, (stream, relation)

@@ -38,6 +38,7 @@ SHORTCUTS = {
     "one group": "sites that founded apart read each other as if they had not",
     "adopt the name": "a member of the greater group takes the smaller name and goes on from its cursors",
     "leavers retire": "who leaves a group retires its incarnation there, and the group no longer asks it",
+    "two ways": "who stays behind is not asked where others have come over from its group",
     "no shift": "who comes over lifts its live rows only, and not its deletes",
     "deaths once": "who comes over does not tell again the deaths that its new group lacks",
     "write below": "a known tuple's next length may be below what another group has forgotten of it",

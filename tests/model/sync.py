@@ -32,6 +32,7 @@ class Request:
     groups: dict
     """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
     absorbed: dict
+    floors: dict
 
 
 @dataclass
@@ -103,6 +104,7 @@ def request(site, sender):
         dict(site.known),
         {s: group for s, group in site.groups.items() if s in site.joined},
         {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
+        dict(site.floors),
     )
 
 
@@ -118,6 +120,9 @@ def serve(site, asked, limit):
         return None
     expired = asked.reader in site.expired_at  # it gets no rows, but hears why
     if not expired and "no gossip" not in site.shortcuts:
+        for stream, group in asked.groups.items():
+            if stream in site.joined and site.groups[stream] == group:
+                site.absorb(stream, asked)
         site.believe(asked.known)  # who is only read for would never tell what it has
     apart = meet_groups(site, asked, expired)
     froms = {

@@ -19,11 +19,11 @@ from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Semantics
-from everview.replication.admitting import LONGEST, admitted, observe
+from everview.replication.admitting import admitted, observe
 from everview.replication.gossip import known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
-from everview.replication.messages import START, Cursor, Gossip, Message, Page, Section
+from everview.replication.messages import LONGEST, START, Cursor, Gossip, Message, Page, Section
 from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told

@@ -138,6 +138,7 @@ class Conversation(Teller):
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             left, _ = knowledge.groups.settle(message.gossip.groups, () if overheard else None)
+            knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         knowledge.groups.decline()

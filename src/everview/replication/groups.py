@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import EXPIRY_US, Membership, covers, declined
-from everview.replication.messages import Cursor, Gossip, Request
+from everview.replication.messages import LONGEST, Cursor, Gossip, Request
 from everview.replication.state import Provisional, State, Told
 
 Joined = Mapping[str, list[str]]
@@ -256,7 +256,7 @@ class Groups:
         state = self.state
         group, *absorbed = gossip.groups[stream]
         if absorbed or state.former.get(stream, group) != group:
-            self._stand_apart(stream)
+            self._stand_apart(stream, gossip)
         state.former.pop(stream, None)
         state.bound.pop(stream, None)
         self._absorb(stream, absorbed)
@@ -273,13 +273,19 @@ class Groups:
         """The names that a group has taken in travel with it; who comes over adds its own."""
         names = gossip.groups.get(stream, [""])[1:]
         if not set(names) <= set(self.state.absorbed.get(stream, ())):
-            self._stand_apart(stream)
+            self._stand_apart(stream, gossip)
         self._absorb(stream, names)
 
-    def _stand_apart(self, relation: str) -> None:
+    def absorb_all(self, gossip: Gossip) -> None:
+        """Take in the names of groups that ours has taken in, as another member of it says."""
+        for stream, (theirs, *_) in gossip.groups.items():
+            if self.state.joined.get(stream) == theirs:
+                self.absorb(stream, gossip)
+
+    def _stand_apart(self, relation: str, gossip: Gossip) -> None:
         """Names come with the floors of who brought them: up to there another group may have forgotten."""
-        floor = self.state.floors.get(relation, 0)
-        if floor > self.state.apart.get(relation, 0):
+        floor = max(floors.get(relation, 0) for floors in (self.state.floors, gossip.floors))
+        if LONGEST >= floor > self.state.apart.get(relation, 0):
             self.state.apart[relation] = floor
 
     def coming(self, request: Request, gossip: Gossip | None) -> Iterator[str]:
