@@ -82,7 +82,7 @@ class Groups:
             held.length % 2 and not declined(incarnation, group, held)
             for incarnation, streams in state.members.items()
             for group, held in streams.get(relation, {}).items()
-            if group == former
+            if group == former and incarnation != self.membership.incarnation  # it may be listed, and waits
         )
 
     def _found(self, relation: str) -> None:
