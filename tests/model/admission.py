@@ -72,11 +72,14 @@ def may_join(site, stream, page):
     if that has forgotten nothing since.
 
     The whole must not be older than what the reader has from another sponsor, which may have forgotten
-    since: then the old snapshot would bring back what is dead.
+    since: then the old snapshot would bring back what is dead. Who has left its group must be listed.
     """
     sponsor, covered = site.provisional.get(stream, (None, {}))
     if stream in page.provisional or not site.may_return(stream, page):
         return False
+    left = stream in site.former and stream not in site.bound and "wait in line" not in site.shortcuts
+    if left and not listed(site, stream, page):
+        return False  # others may wait for it, where it was
     if page.sender == sponsor:
         head, _ = cursor(site, page.sender, stream)
         kept = page.collected_at[stream] <= head or "sponsor forgets" in site.shortcuts

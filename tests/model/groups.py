@@ -18,6 +18,7 @@ class Groups:
         self.former = {}  # stream → the group it was in before
         self.bound = set()  # relations that must return to their former group, or to one that absorbed it
         self.absorbed = {}  # stream → the names that its group has absorbed, and those it was in itself
+        self.apart = {}  # relation → its floor when its group was last found to have absorbed another
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
@@ -110,10 +111,11 @@ class Groups:
         former = self.former[stream]
         return former == page.groups.get(stream) or former in page.absorbed.get(stream, ())
 
-    def settle(self, groups, absorbed):
+    def settle(self, groups, absorbed, listed=None):
         """Leave what has met a smaller group; say whether some stream met a group that is not for it.
 
-        A relation that is provisional follows only its own group.
+        For a file only what it lists us for, and has whole: we cannot ask again, and others may wait for us
+        where we are. A relation that is provisional follows only its own group.
         """
         strange = False
         for stream, theirs in groups.items():
@@ -123,23 +125,35 @@ class Groups:
             if theirs < ours and "adopt the name" in self.shortcuts:
                 self.groups[stream] = theirs
                 self.members[self.inc, stream, theirs] = 1
-            elif theirs < ours and self._may_follow(stream, absorbed):
+            elif theirs < ours and self._may_follow(stream, absorbed, listed):
                 self.leave(stream)
             else:
                 strange = True
         return strange
 
-    def _may_follow(self, stream, absorbed):
-        if stream in VIEWS or stream not in self.provisional:
-            return True
-        return self.groups[stream] in absorbed.get(stream, ())
+    def _may_follow(self, stream, absorbed, listed):
+        if stream not in self.provisional:
+            return listed is None or stream in listed or "wait in line" in self.shortcuts
+        return stream in VIEWS or self.groups[stream] in absorbed.get(stream, ())
 
-    def absorb(self, stream, page):
-        """The names that a group has taken in travel with it; who comes over adds its own."""
-        self.absorbed[stream] = self.absorbed.get(stream, set()) | page.absorbed.get(stream, set())
+    def absorb(self, stream, told):
+        """The names that a group has taken in travel with it; who comes over adds its own.
+
+        With them come the floors of who brought them: up to there another group may have forgotten what is
+        known here at shorter lengths.
+        """
+        known, names = self.absorbed.get(stream, set()), told.absorbed.get(stream, set())
+        over = self.former.get(stream, told.groups.get(stream)) != told.groups.get(stream)
+        if stream == "R" and (over or not names <= known):
+            self.apart[stream] = max(self.floors[stream], told.floors[stream])
+        self.absorbed[stream] = known | names
+
+    def coming(self, streams, groups):
+        """Those of a site's streams that are in a greater group than ours: it waits to be listed."""
+        return [s for s in streams if s in groups and self.group(s) is not None and groups[s] > self.group(s)]
 
     def enlist(self, inc, streams):
-        """List who wants to join, under our group: before it is read for."""
+        """List who comes, under our group: before it is read for."""
         if inc in self.expired_at or inc == self.inc:
             return
         for stream in streams:

@@ -50,6 +50,21 @@ def no_shift(shortcuts):
         raise WrongError("q's delete is lost")
 
 
+def write_below(shortcuts):
+    """p has forgotten x, and comes over to c, where x lives; c, which has heard of all that, writes x again;
+    then q comes, which still has the death that p has forgotten.
+    """
+    ground, c, p, q = _two_groups(shortcuts, "c", "pq")
+    p.write([("insert", "R", X), ("delete", "R", X), ("insert", "R", X)])
+    _forget(ground, X, p, q)
+    c.write([("insert", "R", X)])
+    _sync(ground, p, c)
+    c.write([("delete", "R", X), ("insert", "R", X)])
+    _sync(ground, q, c)
+    if not all(site.rows("R")[X] for site in (c, q)):
+        raise WrongError("c's insertion, which had seen the deletion, is lost to it")
+
+
 def deaths_once(shortcuts):
     """p has forgotten the death of x, comes over and finds x alive; q, which knows of it, comes too."""
     ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
@@ -69,6 +84,27 @@ def deaths_once(shortcuts):
             _sync(ground, q, other)
     if any(site.rows("R") != q.rows("R") for site in (c, t, p)):
         raise WrongError("x is dead at q alone")
+
+
+def two_ways(shortcuts):
+    """p takes a row of a bag from q's group to b, deletes it there, and both forget the pair; q takes the row
+    to c, where all meet.
+    """
+    ground, b, p, q = _two_groups(shortcuts, "b", "pq", "B")
+    c = Site(ground, "c", "B")
+    ground.meet_all([c], "g0")
+    p.write([("insert", "B", X)])
+    _sync(ground, p, q)
+    _sync(ground, p, b)
+    p.write([("delete", "B", X)])
+    _sync(ground, p, b)
+    for site in (p, b):
+        site.collect()
+    _sync(ground, q, c)
+    for site in (p, b, q):
+        _sync(ground, site, c)
+    for site in (c, p, b, q):
+        ground.check(site)
 
 
 def leavers_retire(shortcuts):
@@ -153,6 +189,20 @@ def provisional_to_all(shortcuts):
     ground.check(e)
 
 
+def wait_in_line(shortcuts):
+    """n has p's file, and p finds one of c's smaller group; p reaches c only through n, which waits for p."""
+    ground, c, p = _two_groups(shortcuts, "c", "p")
+    n = Site(ground, "n", "R")
+    file = push(p, 0)
+    receive(p, push(c, 0))
+    receive(n, file)
+    for _ in range(3):
+        _sync(ground, n, p)
+        _sync(ground, n, c)
+    if not all("R" in site.joined for site in (c, p, n)):
+        raise WrongError("n waits for p, and p for c")
+
+
 def views_merge(shortcuts):
     """w is restored with x alive, forgotten by s with its consent, and joins a group that never had x."""
     ground, g, s = _two_groups(shortcuts, "g", "s", "RKW")
@@ -174,11 +224,14 @@ def views_merge(shortcuts):
 
 MEETINGS = {
     "no shift": no_shift,
+    "write below": write_below,
     "deaths once": deaths_once,
+    "two ways": two_ways,
     "leavers retire": leavers_retire,
     "return anywhere": return_anywhere,
     "older whole": older_whole,
     "sponsor forgets": sponsor_forgets,
     "provisional to all": provisional_to_all,
+    "wait in line": wait_in_line,
     "views merge": views_merge,
 }

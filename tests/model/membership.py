@@ -34,12 +34,18 @@ class Membership:
         return self.known.get((self.inc, what)) or (VersionVector.EMPTY, Stamp(0, 0, self.inc))
 
     def holders(self, relation, group):
-        """(incarnation, whole) of every member of a group of the relation that holds it, or derivations."""
+        """(incarnation, whole) of every member of a group of the relation that holds it, or derivations.
+
+        And of those groups that it has absorbed: what came over from there the others there hold as well,
+        and may take it to a third. Stand-ins are a concern of their own group only.
+        """
+        absorbed = self.absorbed.get(relation, ()) if "two ways" not in self.shortcuts else ()
         views = [
             v for v in VIEWS if relation in VIEWS[v].inputs and "views do not count" not in self.shortcuts
         ]
         for (inc, stream, theirs), length in self.members.items():
-            if length % 2 and stream == relation and theirs == group:
+            came = theirs in absorbed and not inc.endswith("?")
+            if length % 2 and stream == relation and (theirs == group or came):
                 yield inc, relation
             elif length % 2 and stream in views and theirs[VIEWS[stream].inputs.index(relation)] == group:
                 yield inc, (stream, relation)
@@ -86,7 +92,7 @@ class Membership:
         """
         self.steps += 1
         for holder, length in members.items():
-            self.heard.setdefault(holder, self.steps)
+            self.heard.setdefault(holder, self.steps if self.is_ours(*holder[1:]) else 0)
             if length > self.members.get(holder, 0):
                 self.members[holder] = length
                 if length % 2 == 0:
@@ -101,6 +107,16 @@ class Membership:
         for stream, (sponsor, _) in list(self.provisional.items()):
             if sponsor in self.expired_at and stream in self.provisional:
                 self.leave(stream)
+
+    def is_ours(self, stream, group):
+        """Whether we are in a group, of the stream or of a relation that it tells of.
+
+        Nobody else can have forgotten anything under its guests; and a store that has retired its own
+        incarnation would expire all whom that had sponsored, and all whom those sponsor when they return.
+        """
+        parts = zip(VIEWS[stream].inputs, group, strict=True) if stream in VIEWS else ()
+        ours = {s: name for s, name in self.groups.items() if s in self.joined}
+        return ours.get(stream) == group or any(ours.get(part) == name for part, name in parts)
 
     def expire_orphans(self):
         """An orphan never counted here: it is as if it had expired with its sponsor; so are its guests."""

@@ -42,6 +42,7 @@ class Pen:
     floor: Any
     valued: Any
     shortcuts: frozenset
+    apart: int = 0
     minted: int = field(default=0)
 
     def fresh(self):
@@ -51,7 +52,9 @@ class Pen:
 
 
 class SetKind:
-    """Tuple → causal length, joined by max; present when odd. An unknown tuple has the floor's length."""
+    """Tuple → causal length, joined by max; present when odd. An unknown tuple has the floor's length; a
+    known one counts from what another group may have forgotten of it, if that is more.
+    """
 
     lowest = 0
 
@@ -65,8 +68,11 @@ class SetKind:
 
     def _length(self, table, row, pen):
         if row in table:
-            return table[row].value
+            return self.known(table[row].value, pen)
         return 0 if "restart at 1" in pen.shortcuts else pen.floor
+
+    def known(self, length, pen):
+        return length if "write below" in pen.shortcuts else max(length, pen.apart + length % 2)
 
     def join(self, a, b):
         return max(a, b)

@@ -161,19 +161,25 @@ class Site(Groups, Membership):
         for operation, relation, row in operations:
             pen = pens.setdefault(
                 relation,
-                Pen((self.inc, self.head), stamp, self.floors[relation], self.valued, self.shortcuts),
+                self._pen(relation, stamp),
             )
             grown |= self._operate(operation, relation, row, pen)
         self.end()
         return grown
 
+    def _pen(self, relation, stamp):
+        floor, apart = self.floors[relation], self.apart.get(relation, 0)
+        return Pen((self.inc, self.head), stamp, floor, self.valued, self.shortcuts, apart)
+
     def _operate(self, operation, relation, row, pen):
         table, kind = self.tables[relation], self.kinds[relation]
-        held = row in table
+        held = table.get(row)
         growth = getattr(kind, operation)(table, row, pen)
         if growth:
             stamp = pen.stamp() if relation == "K" else None
-            floor = pen.floor if relation == "R" and not held else 0
+            floor = 0
+            if relation == "R":
+                floor = pen.floor if held is None else kind.known(held.value, pen)
             self.world.history.record(self, relation, operation, row, stamp, floor)
         self._store(relation, growth)
         return bool(growth)
@@ -290,6 +296,7 @@ class Site(Groups, Membership):
             "founded",
             "bound",
             "absorbed",
+            "apart",
             "provisional",
             "collected_at",
             "past",

@@ -9,7 +9,7 @@ head. A batch that nobody asked for (a file in a folder) is a cut of one page.
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.admission import START, cursor, join, wanted
+from tests.model.admission import START, cursor, join, listed, wanted
 from tests.model.joining import merge
 from tests.model.views import VIEWS
 
@@ -32,6 +32,7 @@ class Request:
     groups: dict
     """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
     absorbed: dict
+    floors: dict
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Page:
     absorbed: dict
     collected_at: dict
     wants: list
+    hosts: list
     provisional: dict
     end: int = 0
     staged: Any = field(default=None)
@@ -102,6 +104,7 @@ def request(site, sender):
         dict(site.known),
         {s: group for s, group in site.groups.items() if s in site.joined},
         {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
+        dict(site.floors),
     )
 
 
@@ -117,6 +120,9 @@ def serve(site, asked, limit):
         return None
     expired = asked.reader in site.expired_at  # it gets no rows, but hears why
     if not expired and "no gossip" not in site.shortcuts:
+        for stream, group in asked.groups.items():
+            if stream in site.joined and site.groups[stream] == group:
+                site.absorb(stream, asked)
         site.believe(asked.known)  # who is only read for would never tell what it has
     apart = meet_groups(site, asked, expired)
     froms = {
@@ -139,7 +145,7 @@ def meet_groups(site, asked, expired):
     for stream in wants:
         site.found(stream)
     if "unlisted join" not in site.shortcuts:
-        site.enlist(asked.reader, wants)
+        site.enlist(asked.reader, [*wants, *site.coming(asked.streams, asked.groups)])
     if {"one group", "adopt the name"} & site.shortcuts:
         return set()
     return {s for s in asked.groups if s in asked.streams and site.group(s) not in (None, asked.groups[s])}
@@ -203,6 +209,7 @@ def read(site, froms, after, limit, asked):
         {s: set(names) for s, names in site.absorbed.items() if s in site.groups},
         {s: site.forgotten_at(s) for s in froms},
         [s for s in [*site.bases, *site.received] if s not in site.joined],
+        [*site.bases, *site.received],
         {s: (sponsor, *cursor(site, sponsor, s)) for s, (sponsor, _) in site.provisional.items()},
     )
 
@@ -243,8 +250,12 @@ def apply(site, page, rows, *, partial=False):
     if "no tags" not in site.shortcuts and knows_another_us(site, page):
         site.rewound()
         return None
-    site.enlist(page.sender, page.wants)
-    if site.settle({s: g for s, g in page.groups.items() if s not in page.provisional}, page.absorbed):
+    site.enlist(page.sender, [*page.wants, *site.coming(page.hosts, page.groups)])
+    listing = (
+        None if page.cut else [s for s, start in page.froms.items() if start == 0 and listed(site, s, page)]
+    )
+    groups = {s: g for s, g in page.groups.items() if s not in page.provisional}
+    if site.settle(groups, page.absorbed, listing):
         return None
     streams = wanted(site, page)
     if not streams:

@@ -5,8 +5,8 @@ from tests.replication.sites import PROGRAM, World
 from tests.replication.test_rights import OWNED
 
 from everview.engines.sqlite.stamps import GREATEST
-from everview.replication.admitting import LONGEST, admitted
-from everview.replication.messages import PROTOCOL, Message, Section
+from everview.replication.admitting import admitted
+from everview.replication.messages import LONGEST, PROTOCOL, Message, Section
 
 
 def admit(program, stream, rows):

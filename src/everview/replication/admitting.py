@@ -19,13 +19,10 @@ from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.language.relations import Relation, Semantics
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import Message, Section
+from everview.replication.messages import LONGEST, Message, Section
 from everview.replication.wire import check
 
 _LOG = logging.getLogger("everview")
-
-LONGEST = 1 << 62
-"""No causal length is above this: one that claims to be is dropped."""
 
 
 def admitted(knowledge: Knowledge, message: Message, section: Section, part: Part) -> Columns:

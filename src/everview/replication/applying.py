@@ -19,11 +19,11 @@ from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Semantics
-from everview.replication.admitting import LONGEST, admitted, observe
+from everview.replication.admitting import admitted, observe
 from everview.replication.gossip import known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
-from everview.replication.messages import START, Cursor, Gossip, Message, Page, Section
+from everview.replication.messages import LONGEST, START, Cursor, Gossip, Message, Page, Section
 from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told
@@ -113,7 +113,7 @@ class Cut:
             return Outcome.LEFT
         if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
             return Outcome.REWOUND
-        _, strange = self.knowledge.groups.settle(self.gossip.groups)
+        _, strange = self.knowledge.groups.settle(self.gossip.groups, self._listed())
         streams: dict[str, bool] = {}
         news = False
         for stream, start in self.page.froms.items():
@@ -121,7 +121,7 @@ class Cut:
                 continue
             if stream in strange:
                 self._warn_waiting(stream)
-                return Outcome.REFUSED
+                return Outcome.REFUSED if self._stays(stream) else Outcome.UNLISTED
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
             whole = start == 0 and stream not in state.joined  # it does not matter what was read before
             known = whole or cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
@@ -153,7 +153,10 @@ class Cut:
 
     def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
         has = self._has(stream)
-        return self.knowledge.groups.may_join(stream, self.gossip, self.sender, start, cursor, has)
+        listed = self._lists_us(stream)
+        return self.knowledge.groups.may_join(
+            stream, self.gossip, self.sender, start, cursor, has, listed=listed
+        )
 
     def _has(self, stream: str) -> Told:
         """What the sender has of a stream; of a view, of its inputs joined."""
@@ -177,6 +180,18 @@ class Cut:
             inc == own and s == stream and g == group and length % 2
             for inc, s, g, length, _ in members_in(self.last)
         )
+
+    def _listed(self) -> list[str] | None:
+        """The streams that may be joined by a cut that nobody asked for; None if it was asked for."""
+        if self.page.cut:
+            return None
+        return [name for name, start in self.page.froms.items() if start == 0 and self._lists_us(name)]
+
+    def _stays(self, stream: str) -> bool:
+        """Whether a stream in another group is not to come over, even if it is listed there."""
+        groups = self.knowledge.groups
+        ours, theirs = groups.group(stream), self.gossip.groups[stream][0]
+        return stream in self.knowledge.state.provisional or ours is None or ours < theirs
 
     # Applying it.
 
@@ -248,7 +263,7 @@ class Cut:
             elif floor > LONGEST:
                 continue
             state.floors[name] = floor
-        self.commit.floors = store.floors = state.floors
+        self.commit.floors, store.floors, store.apart = state.floors, state.floors, state.apart
 
     def _clear(self, name: str) -> None:
         """A view that is received writes nothing: on joining it starts empty, and nothing is lost."""

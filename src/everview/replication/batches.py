@@ -44,7 +44,7 @@ class Batches(Conversation):
         applied = self._apply(map(decode, coded[:-1]), last, ALL)
         if applied.outcome is Outcome.LEFT and self._knowledge.membership.is_expired():
             with self._telling():
-                self._meet(last)  # which takes a new incarnation, to join anew
+                self._meet(last, overheard=True)  # which takes a new incarnation, to join anew
             applied = self._apply(map(decode, coded[:-1]), last, ALL)
         return applied
 
@@ -88,7 +88,7 @@ class Batches(Conversation):
         message = decode(data)
         self._check(message)
         with self._telling() as connection:
-            self._meet(message)
+            self._meet(message, overheard=True)
             if message.request is not None:
                 self._asked.update(message.request.streams)
             cursor = cursor_on(message, self._knowledge.incarnation)

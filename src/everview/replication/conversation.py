@@ -113,7 +113,9 @@ class Conversation(Teller):
                 f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}"
             )
 
-    def _meet(self, message: Message, rights: Rights = ALL, *, dialling: bool = False) -> bool:
+    def _meet(
+        self, message: Message, rights: Rights = ALL, *, dialling: bool = False, overheard: bool = False
+    ) -> bool:
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
 
         So does a site that was given up, and one that meets a smaller group than its own. Of two strangers
@@ -135,7 +137,8 @@ class Conversation(Teller):
         knowledge.groups.lose_expired_sponsors()
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
-            left, _ = knowledge.groups.settle(message.gossip.groups)
+            left, _ = knowledge.groups.settle(message.gossip.groups, () if overheard else None)
+            knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
         request = message.request
         knowledge.groups.decline()
@@ -149,7 +152,8 @@ class Conversation(Teller):
                 held = set(request.streams) if dialling and not read else set()
                 inputs = self._store.engine.inputs_of
                 knowledge.groups.found(stream for stream in wants if not held.issuperset(inputs(stream)))
-            knowledge.groups.enlist(message.sites[0], wants)
+            coming = knowledge.groups.coming(request, message.gossip)
+            knowledge.groups.enlist(message.sites[0], filter(rights.may_read, coming))
         return bool(left)
 
     def _request(self, connection: sqlite3.Connection, sender: str, rights: Rights) -> Request:
@@ -221,8 +225,8 @@ class Conversation(Teller):
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
             cut = Cut(knowledge, connection, commit, staged, last, rights, self._writing.collect)
             if last.request is not None:
-                wants = [name for name in last.request.streams if name not in last.request.joined]
-                knowledge.groups.enlist(cut.sender, wants)
+                coming = knowledge.groups.coming(last.request, last.gossip)
+                knowledge.groups.enlist(cut.sender, filter(rights.may_read, coming))
             found = cut.look()
             if isinstance(found, dict):
                 # A stream that is joined by this cut may also grow by what the site held before.

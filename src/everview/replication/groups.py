@@ -8,12 +8,12 @@ in members of another has absorbed its name. `tests/model/groups.py` is the spec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import EXPIRY_US, Membership, covers, declined
-from everview.replication.messages import Cursor, Gossip
+from everview.replication.messages import LONGEST, Cursor, Gossip, Request
 from everview.replication.state import Provisional, State, Told
 
 Joined = Mapping[str, list[str]]
@@ -82,7 +82,7 @@ class Groups:
             held.length % 2 and not declined(incarnation, group, held)
             for incarnation, streams in state.members.items()
             for group, held in streams.get(relation, {}).items()
-            if group == former
+            if group == former and incarnation != self.membership.incarnation  # it may be listed, and waits
         )
 
     def _found(self, relation: str) -> None:
@@ -172,10 +172,12 @@ class Groups:
         known = self.state.absorbed.get(stream, [])
         self.state.absorbed[stream] = sorted({*known, *names})
 
-    def settle(self, groups: Joined) -> tuple[set[str], set[str]]:
+    def settle(self, groups: Joined, listed: Collection[str] | None = None) -> tuple[set[str], set[str]]:
         """Leave what has met a smaller group; return the streams left, and those whose group is another.
 
-        A stream that waits to be listed follows only its own group, whatever name that goes by now.
+        Who cannot ask again at once, for the message is a file, leaves only what it is `listed` for there:
+        others may wait for it where it is, and would wait for one that waits itself. A stream that waits to
+        be listed follows only its own group, whatever name that goes by now.
         """
         left, strange = set(), set()
         for stream, (theirs, *_) in groups.items():
@@ -183,7 +185,8 @@ class Groups:
             if ours is None or theirs == ours:
                 continue
             waits = stream in self.state.provisional
-            if self._went_into(stream, ours, groups) if waits else theirs < ours:
+            follows = self._went_into(stream, ours, groups) if waits else theirs < ours
+            if follows and (waits or listed is None or stream in listed):
                 self.leave(stream)
                 left.add(stream)
             else:
@@ -216,17 +219,28 @@ class Groups:
     # Joining.
 
     def may_join(
-        self, stream: str, gossip: Gossip, sender: str, start: int, cursor: Cursor, has: Told
+        self,
+        stream: str,
+        gossip: Gossip,
+        sender: str,
+        start: int,
+        cursor: Cursor,
+        has: Told,
+        *,
+        listed: bool,
     ) -> bool:
         """Whether a stream in which the site is no member may be taken from this cut.
 
         It needs the whole, from 0, of a member; or goes on from the sponsor, if that has forgotten nothing
         since. The whole must not be older than what the site has from another sponsor, which may have
         forgotten since: then the old snapshot would bring back what is dead. A store that must return goes
-        to its former group, or where that went.
+        to its former group, or where that went. One that has left its group waits for nobody: others may
+        wait for it.
         """
         state = self.state
         if stream in gossip.provisional or stream not in gossip.groups:
+            return False
+        if not listed and stream in state.former and stream not in state.bound:
             return False
         if not self._is_free(stream) and not any(
             self._went_into(stream, name, gossip.groups) for name in self._former(stream)
@@ -241,6 +255,8 @@ class Groups:
         """A member, if the batch lists this site; else provisional, until one does."""
         state = self.state
         group, *absorbed = gossip.groups[stream]
+        if absorbed or state.former.get(stream, group) != group:
+            self._stand_apart(stream, gossip)
         state.former.pop(stream, None)
         state.bound.pop(stream, None)
         self._absorb(stream, absorbed)
@@ -255,10 +271,33 @@ class Groups:
 
     def absorb(self, stream: str, gossip: Gossip) -> None:
         """The names that a group has taken in travel with it; who comes over adds its own."""
-        self._absorb(stream, gossip.groups.get(stream, [""])[1:])
+        names = gossip.groups.get(stream, [""])[1:]
+        if not set(names) <= set(self.state.absorbed.get(stream, ())):
+            self._stand_apart(stream, gossip)
+        self._absorb(stream, names)
+
+    def absorb_all(self, gossip: Gossip) -> None:
+        """Take in the names of groups that ours has taken in, as another member of it says."""
+        for stream, (theirs, *_) in gossip.groups.items():
+            if self.state.joined.get(stream) == theirs:
+                self.absorb(stream, gossip)
+
+    def _stand_apart(self, relation: str, gossip: Gossip) -> None:
+        """Names come with the floors of who brought them: up to there another group may have forgotten."""
+        floor = max(floors.get(relation, 0) for floors in (self.state.floors, gossip.floors))
+        if LONGEST >= floor > self.state.apart.get(relation, 0):
+            self.state.apart[relation] = floor
+
+    def coming(self, request: Request, gossip: Gossip | None) -> Iterator[str]:
+        """What a site holds and wants to join here, or will: in a greater group it waits to be listed."""
+        told = {} if gossip is None else gossip.groups
+        for stream in request.streams:
+            ours, (theirs, *_) = self.group(stream), told.get(stream, [""])
+            if stream not in request.joined or (ours is not None and theirs > ours):
+                yield stream
 
     def enlist(self, incarnation: str, streams: Iterable[str]) -> None:
-        """List who wants to join, under our group: before it is read for."""
+        """List who comes, under our group: before it is read for."""
         if incarnation in self.state.expired or incarnation == self.membership.incarnation:
             return
         for stream in streams:

@@ -55,7 +55,7 @@ class Knowledge:
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())
         self.store.number = self.numbers[self.incarnation]
-        self.store.floors = self.state.floors
+        self.store.floors, self.store.apart = self.state.floors, self.state.apart
         self.state.names[self.incarnation] = self.store.name or self.name
         self._bind()
         self._note_saved()

@@ -116,16 +116,23 @@ class Membership:
                 if relation not in inputs:
                     continue
                 whole = relation if inputs == (stream,) else f"{stream}>{relation}"
-                if any(held.length % 2 and self._concerns(group, stream) for group, held in groups.items()):
+                if any(self._concerns(incarnation, group, stream, held) for group, held in groups.items()):
                     yield incarnation, whole
 
-    def _concerns(self, group: str, stream: str) -> bool:
+    def _concerns(self, incarnation: str, group: str, stream: str, held: Holding) -> bool:
         """Whether a holding counts here: one in another group is that group's concern.
 
-        Where this site does not hold the stream itself it cannot tell, and counts all.
+        Unless that has come to ours in part: what came over others there hold as well, and may take it to a
+        third group. A stand-in is a concern of its own group only. Where this site does not hold the stream
+        itself it cannot tell, and counts all.
         """
+        if held.length % 2 == 0:
+            return False
         ours = self.state.joined.get(stream)
-        return ours is None or ours == group
+        if ours is None or ours == group:
+            return True
+        absorbed = self.is_base(stream) and group in self.state.absorbed.get(stream, ())
+        return absorbed and not incarnation.endswith("?") and not declined(incarnation, group, held)
 
     def stable(self, relation: str) -> tuple[dict[str, int], int]:
         """The vector that every member covers that holds the relation, and the stamp that all have passed."""

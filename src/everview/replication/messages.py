@@ -22,6 +22,10 @@ Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """Whatever a store's INTEGER holds."""
 
 
+LONGEST = 1 << 62
+"""No causal length is above this: one that claims to be is dropped."""
+
+
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How far a reader has read a sender's stream: up to this commit, and the commit's random tag."""
 

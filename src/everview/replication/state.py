@@ -72,6 +72,10 @@ class State(msgspec.Struct):
     cursors: dict[str, dict[str, Cursor]] = {}
     """Sender → stream → how far it was read."""
     floors: dict[str, int] = {}
+    apart: dict[str, int] = {}
+    """Relation → the floor when its group was last found to have taken in another. What that had forgotten
+    may be longer than tuples that are known here, so whoever writes them goes above it.
+    """
     collected: dict[str, int] = {}
     """Stream → the commit at the last collection."""
     ripe: dict[str, Told] = {}
@@ -114,6 +118,7 @@ def essence(state: State, own: str) -> bytes:
             state.founded,
             state.cursors,
             state.floors,
+            state.apart,
             state.collected,
             state.passed_us,
             {address: peer.incarnation for address, peer in state.peers.items()},

@@ -54,6 +54,7 @@ class Store:
         self.environment = environment
         self.clock = StampClock(environment.now_us)
         self.floors: Mapping[str, int] = {}
+        self.apart: Mapping[str, int] = {}
         self.number = 1
         """The site's own number among the sites it knows."""
         self.closed = False
@@ -173,7 +174,7 @@ class Store:
                 connection.execute(advance, (self._version + 1, tag, stamp, self._version))
         self._version += 1
         self._before, self._tag = self._tag, tag
-        return Commit(self._version, stamp, self.number, self.floors)
+        return Commit(self._version, stamp, self.number, self.floors, self.apart)
 
     def withdraw(self, connection: sqlite3.Connection) -> None:
         """Take the number back: nothing grew, and what is no news must not look like it to others."""

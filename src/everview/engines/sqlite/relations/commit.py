@@ -16,4 +16,6 @@ class Commit:
     """The number of the site itself."""
     floors: Mapping[str, int] = field(default_factory=dict)
     """Relation → the greatest causal length ever collected: an unknown tuple starts above it."""
+    apart: Mapping[str, int] = field(default_factory=dict)
+    """Relation → what another group may have forgotten that came to this one: a known tuple goes above it."""
     grown: bool = False

@@ -34,7 +34,7 @@ class SetRelation(StoredRelation):
     def _to_odd(self) -> str:
         return self.table.upsert(
             f"SELECT {self.listed}, ?, ?, 0, 0 FROM {self.delta}",
-            ["cl = cl + 1", "version = excluded.version", "site = 0", "seq = 0"],
+            ["cl = max(cl + 1, ?)", "version = excluded.version", "site = 0", "seq = 0"],
             unless="cl & 1",
         )
 
@@ -42,7 +42,7 @@ class SetRelation(StoredRelation):
     def _to_even(self) -> str:
         key = ", ".join(self.table.key())
         return (
-            f"UPDATE {self.table.name} SET cl = cl + 1, version = ?, site = 0, seq = 0 "
+            f"UPDATE {self.table.name} SET cl = max(cl + 1, ?), version = ?, site = 0, seq = 0 "
             f"WHERE ({key}) IN (SELECT {key} FROM {self.delta}) AND cl & 1"
         )
 
@@ -50,11 +50,13 @@ class SetRelation(StoredRelation):
         """Mostly every staged row changes, and then they are the change; otherwise sort them out first.
 
         Of a single row the number of changed rows says all, so nothing needs to be taken back. A tuple that
-        is not known starts above the floor: it may have been here and collected.
+        is not known starts above the floor: it may have been here and collected. One that is known goes above
+        what another group may have collected of it before it came to this one.
         """
-        grow: tuple[Any, ...] = (self._to_even, (commit.version,))
+        floor, apart = (_even(floors.get(self.relation.name, 0)) for floors in (commit.floors, commit.apart))
+        grow: tuple[Any, ...] = (self._to_even, (apart + 2, commit.version))
         if odd:
-            grow = (self._to_odd, (commit.floors.get(self.relation.name, 0) + 1, commit.version))
+            grow = (self._to_odd, (floor + 1, commit.version, apart + 1))
         if staged == 1:
             if connection.execute(*grow).rowcount == 1:
                 commit.grown = True
@@ -191,3 +193,8 @@ class SetRelation(StoredRelation):
             f"UPDATE {self.table.name} SET version = ?, site = 0, seq = 0 WHERE site = ? AND seq > ?",
             (commit.version, old, since),
         ).rowcount
+
+
+def _even(floor: int) -> int:
+    """Only what is dead is collected; but a floor may come from anywhere."""
+    return floor + floor % 2
