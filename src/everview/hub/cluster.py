@@ -15,21 +15,25 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
+from pyspark.sql import types as st
 
-from everview.engines.spark.hashing import Hashes, hash_text
+from everview.engines.spark.hashing import Hashes, hash_columns, hash_text
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.types import arrow_schema, column_names, from_arrow, spark_schema
-from everview.hub.compact import PLACES, write_part, written_run
+from everview.hub.compact import PLACE_NAMES, PLACES, write_part, written_run
+from everview.hub.deepening import SPARE
+from everview.hub.driver import Driver
 from everview.hub.files import Files
 from everview.hub.inbox import Arrival
 from everview.hub.lookup import open_part, ranges
 from everview.hub.record import Record
-from everview.hub.runs import HASH, Layout, Part, Run, sealed
+from everview.hub.relations import SetTable
+from everview.hub.runs import HASH, Layout, Part, Run, merged, sealed
 from everview.hub.searching import Request, search
 from everview.hub.tables import Hashed
-from everview.hub.workshop import DriverWorkshop, Found, Wanted, Workshop
+from everview.hub.workshop import DriverWorkshop, Found, Wanted
 from everview.language.plan import Plan, Scan, Schema
-from everview.planner.circuit.parts import table_of
+from everview.planner.circuit.parts import table_of, tables_of
 
 __all__ = ["ClusterWorkshop"]
 
@@ -37,6 +41,14 @@ KEYS = 200_000
 """How many keys a task searches at once: it holds what they find in memory."""
 
 _ALL = -(2**63), 2**63 - 1
+
+_PLACE_TYPES = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.int64())
+_PLACE_FIELDS = [
+    st.StructField(name, st.StringType() if name == "path" else st.LongType()) for name in PLACE_NAMES
+]
+
+TASK_ROWS = 1_000_000
+"""About how many rows a task gets: it holds them in memory."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -75,7 +87,7 @@ class ClusterWorkshop:
         self.put(name, schema, self._spark.createDataFrame([], spark_schema(schema)))
         self._empty.add(name)
 
-    def arrive(self, table: Scan, arrivals: Sequence[Arrival]) -> None:
+    def _arrived(self, table: Scan, arrivals: Sequence[Arrival]) -> DataFrame:
         """What has arrived, read from its files."""
         *fields, _ = table.schema
         parts = []
@@ -86,11 +98,29 @@ class ClusterWorkshop:
         united = parts[0]
         for part in parts[1:]:
             united = united.unionAll(part)
-        self.put(table.name, table.schema, united)
+        return united
+
+    def merge(self, record: Record, table: SetTable, arrivals: Sequence[Arrival]) -> Run | None:
+        """Join what has come with what is stored, range by range, each by one task that also writes it."""
+        arrived = self._arrived(table.arrived, arrivals)
+        width = len(table.relation.schema)
+        tasks = self._tasks_for(sum(arrival.rows for arrival in arrivals))
+        hashed = arrived.selectExpr(f"{hash_text(column_names(width))} AS {HASH}", *arrived.columns)
+        merging = _merging(self._files.uri(""), table, record)
+        schema = st.StructType([*spark_schema(table.change().schema).fields, *_PLACE_FIELDS])
+        joined = _by_range(hashed, tasks).mapInArrow(merging, schema).localCheckpoint(eager=False)
+        self.jobs += 1
+        places = joined.where("path IS NOT NULL").select(*PLACE_NAMES).toArrow()
+        rows = joined.where("path IS NULL").select(*column_names(width + 1))
+        self.put(f"{table.relation.name}@delta", table.change().schema, rows)
+        return written_run(places)
+
+    def _tasks_for(self, rows: int) -> int:
+        return max(self._tasks, -(-rows // TASK_ROWS))
 
     def run(self, name: str, plan: Plan) -> None:
         """A table of a plan's rows; computed when it is first read, and kept for the next reader."""
-        if all(table in self._empty for table in _inputs(plan)):
+        if all(table in self._empty for table in tables_of(plan)):
             self.empty(name, plan.schema)
             return
         self.put(name, plan.schema, self._sql(plan).localCheckpoint(eager=False))
@@ -110,6 +140,11 @@ class ClusterWorkshop:
     def is_empty(self, name: str) -> bool:
         """Whether it is known to have no rows; to find out would be a job."""
         return name in self._empty
+
+    def has_rows(self, plan: Plan) -> bool:
+        """One job that stops at the first row."""
+        self.jobs += 1
+        return bool(self._sql(plan).take(1))
 
     def look_up(self, record: Record, wanted: Sequence[Wanted]) -> Mapping[tuple[str, str], Found]:
         """DataFrames that search when they are read."""
@@ -144,7 +179,9 @@ class ClusterWorkshop:
         united = hashes[0]
         for more in hashes[1:]:
             united = united.unionAll(more)
-        counted = united.groupBy(HASH).agg((F.count(F.lit(1)) + F.lit(take)).alias("needed"))
+        rows = F.count(F.lit(1))
+        spared = F.least(rows, F.lit(SPARE)) if wanted.spared else rows
+        counted = united.groupBy(HASH).agg((spared + F.lit(take)).cast("bigint").alias("needed"))
         if not wanted.lookups[0].kept.keys:
             # The rows of the only key are spread over all of these.
             spread = self._spark.range(-128, 128, 1, self._tasks).selectExpr(f"shiftleft(id, 56) AS {HASH}")
@@ -160,21 +197,18 @@ class ClusterWorkshop:
             found = from_arrow(self._spark, table.schema, found.select(column_names(len(table.schema))))
         self.put(table.name, table.schema, found.localCheckpoint(eager=False))
 
-    def write(self, layout: Layout, hashed: Hashed, rows: str) -> Run | None:
-        """Sort and write, range by range."""
-        if rows in self._empty:
+    def write(self, layout: Layout, hashed: Hashed, change: Plan, rows: int) -> Run | None:
+        """Sort and write, range by range; rows that are the same meet there, and are added up."""
+        if all(table in self._empty for table in tables_of(change)):
             return None
-        view, schema = self._frames[rows]
         text = hash_text([f"c{place}" for place in hashed.columns])
         if hashed.spread:
             text = f"shiftleft(shiftright({text}, 56), 56)"
-        names = column_names(len(schema))
-        frame = self._spark.sql(f"SELECT {', '.join([f'{text} AS {HASH}', *names])} FROM {view}")
-        # Ranges of equal width, because hashes are spread evenly.
-        ranges_text = f"CAST((shiftright({HASH}, 56) + 128) * {self._tasks} DIV 256 AS INT)"
-        placed = frame.repartitionById(self._tasks, F.expr(ranges_text))
+        frame = self._sql(change)
+        frame = frame.selectExpr(f"{text} AS {HASH}", *column_names(len(change.schema)))
         self.jobs += 1
-        return written_run(placed.mapInArrow(_writing(self._files.uri(""), layout, schema), PLACES).toArrow())
+        writing = _writing(self._files.uri(""), layout, change.schema)
+        return written_run(_by_range(frame, self._tasks_for(rows)).mapInArrow(writing, PLACES).toArrow())
 
     def alias(self, name: str, table: str) -> None:
         """Another name for a DataFrame."""
@@ -198,10 +232,6 @@ class ClusterWorkshop:
                 found[row.number] = int(row.more or 0), -int(row.less or 0)
         return found
 
-    def enlarged(self) -> Workshop:
-        """It is the largest."""
-        return self
-
     def finish(self) -> None:
         """Let go of the tables, and finish what was begun on the driver."""
         if self._small is not None:
@@ -214,14 +244,10 @@ class ClusterWorkshop:
         return self._small.placed(run) if self._small is not None else run
 
 
-def _inputs(plan: Plan) -> set[str]:
-    found, wanted = set(), [plan]
-    while wanted:
-        node = wanted.pop()
-        if isinstance(node, Scan):
-            found.add(table_of(node.name)[0])
-        wanted += node.inputs
-    return found
+def _by_range(frame: DataFrame, tasks: int) -> DataFrame:
+    """Ranges of equal width, because hashes are spread evenly; each goes to one task."""
+    number = f"CAST((shiftright({HASH}, 48) + 32768) * {tasks} DIV 65536 AS INT)"
+    return frame.repartitionById(tasks, F.expr(number))
 
 
 def _scanning(
@@ -270,7 +296,56 @@ def _writing(uri: str, layout: Layout, schema: Schema) -> Callable[[Batches], Ba
             return
         table = pa.Table.from_batches(given)
         hashes: Hashes = table.column(HASH).to_numpy()
-        rows = table.drop_columns([HASH]).cast(wanted)
-        yield write_part(uri, sealed(rows, hashes, layout))
+        made = merged([sealed(table.drop_columns([HASH]).cast(wanted), hashes, layout)], layout)
+        if made.num_rows:
+            yield write_part(uri, made)
 
     return run
+
+
+def _merging(uri: str, table: SetTable, record: Record) -> Callable[[Batches], Batches]:
+    parts = tuple(part for run in record.runs(table.name) for part in run.parts)
+    version = record.refresh + 1
+    width = len(table.relation.schema)
+    wanted = arrow_schema(table.arrived.schema)
+    shown = arrow_schema(table.change().schema)
+
+    def run(batches: Batches) -> Batches:
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        come = pa.Table.from_batches(given)
+        hashes: Hashes = come.column(HASH).to_numpy()
+        request = Request(parts, table.layout, np.unique(hashes))
+        stored = search(request, *_ALL, open_part(uri), None)
+        driver = Driver()
+        driver.put(table.arrived.name, table.arrived.schema, come.drop_columns([HASH]).cast(wanted))
+        names = column_names(len(table.schema))
+        empty = arrow_schema(table.schema).empty_table()
+        driver.put(table.found.name, table.schema, empty if stored is None else stored.select(names))
+        for name, plan in table.steps():
+            driver.run(name, plan)
+        driver.run("@grown", table.growth(version))
+        driver.run("@changed", table.change())
+        grown = driver.table("@grown")
+        if grown.num_rows:
+            fields = table.schema[:width]
+            keys = hash_columns(grown.columns[:width], fields, grown.num_rows)
+            yield from _with_place(shown.empty_table(), write_part(uri, sealed(grown, keys, table.layout)))
+        changed = driver.table("@changed")
+        yield from _with_place(changed, None)
+        driver.close()
+
+    return run
+
+
+def _with_place(rows: pa.Table, place: pa.RecordBatch | None) -> Batches:
+    """Rows of a change, or the place of a part that was written, in the columns of both."""
+    names = [*rows.column_names, *PLACE_NAMES]
+    if place is not None:
+        nothing = [pa.nulls(1, field.type) for field in rows.schema]
+        yield pa.RecordBatch.from_arrays([*nothing, *place.columns], names=names)
+        return
+    for batch in rows.to_batches():
+        nothing = [pa.nulls(batch.num_rows, kind) for kind in _PLACE_TYPES]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *nothing], names=names)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.engines.spark.hashing import double_bits
 from everview.engines.spark.types import arrow_schema, arrow_table
 from everview.hub.vectors import NotHereError, vector
 from everview.language.aggregates import AggregateCall
@@ -29,7 +30,7 @@ from everview.language.plan import (
     UnionAll,
     Values,
 )
-from everview.language.types import Kind
+from everview.language.types import Kind, Type
 from everview.planner.facts import equi_keys
 
 __all__ = ["Columnar"]
@@ -80,10 +81,10 @@ class Columnar:
                 return pa.concat_tables(inputs)
             case Join():
                 return _joined(plan, *inputs)
-            case Distinct():
+            case Distinct(child):
                 (table,) = inputs
-                _check_keys(plan.schema)
-                return table.group_by(table.column_names, use_threads=False).aggregate([])
+                keys = tuple(Column(i, field.type, field.name) for i, field in enumerate(child.schema))
+                return _aggregated(Aggregate(child, keys, (), tuple(f.name for f in child.schema)), table)
             case Aggregate():
                 return _aggregated(plan, inputs[0])
             case Values(schema, rows) if schema:
@@ -102,12 +103,6 @@ def _named(columns: Sequence[Any], schema: Schema, rows: int) -> pa.Table:
     if not columns:
         return pa.table({_NOTHING: pa.nulls(rows, pa.bool_())})
     return pa.Table.from_arrays(list(columns), schema=arrow_schema(schema))
-
-
-def _check_keys(schema: Schema) -> None:
-    """Of DOUBLEs, NaN is not for Arrow to compare; and without columns there is nothing to group."""
-    if not schema or any(field.type.kind not in _KEYS for field in schema):
-        raise NotHereError("keys")
 
 
 def _joined(plan: Join, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -150,18 +145,33 @@ def _pairs(plan: Join, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[in
 def _aggregated(plan: Aggregate, table: pa.Table) -> pa.Table:
     width = len(plan.keys)
     keys = [vector(key, table.columns, table.num_rows) for key in plan.keys]
-    if not width or any(key.type.kind not in _KEYS for key in plan.keys):
-        raise NotHereError("keys")
-    columns: dict[str, Any] = {f"k{i}": key for i, key in enumerate(keys)}
+    if not width:
+        raise NotHereError("no keys")
+    columns: dict[str, Any] = {f"k{i}": _comparable(key) for i, key in enumerate(keys)}
     asked: list[tuple[str, str]] = []
     for place, call in enumerate(plan.aggregates):
         columns[f"a{place}"] = _argument(call, table)
         asked.append((f"a{place}", "count" if call.function == "count" else call.function))
     grouped = pa.table(columns).group_by([f"k{i}" for i in range(width)], use_threads=False).aggregate(asked)
-    results = [grouped.column(f"k{i}") for i in range(width)]
+    results = [_compared(grouped.column(f"k{i}"), key.type) for i, key in enumerate(plan.keys)]
     for (name, function), field in zip(asked, plan.schema[width:], strict=True):
         results.append(grouped.column(f"{name}_{function}").cast(arrow_schema([field]).field(0).type))
     return _named(results, plan.schema, grouped.num_rows)
+
+
+def _comparable(column: Any) -> Any:
+    """A key that Arrow groups as we do: of DOUBLEs the bits, because its NaN is not equal to itself."""
+    if not pa.types.is_floating(column.type):
+        return column
+    one = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    bits = pa.array(double_bits(one))
+    return pc.if_else(one.is_valid(), bits, pa.scalar(None, pa.int64())) if one.null_count else bits
+
+
+def _compared(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    if kind.kind is not Kind.DOUBLE:
+        return column
+    return pa.chunked_array([chunk.view(pa.float64()) for chunk in column.chunks], pa.float64())
 
 
 def _argument(call: AggregateCall, table: pa.Table) -> Any:

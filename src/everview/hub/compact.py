@@ -22,7 +22,7 @@ from everview.hub.lookup import open_part, ranges
 from everview.hub.runs import Layout, Part, Run, merged, packed
 from everview.hub.searching import Request, search
 
-__all__ = ["FANOUT", "Compactor", "due"]
+__all__ = ["FANOUT", "PLACES", "PLACE_NAMES", "Compactor", "due", "write_part", "written_run"]
 
 FANOUT = 6
 """How many runs of about one size there may be, less one."""
@@ -142,6 +142,7 @@ class Compactor:
                 self._failure = error
 
 
+PLACE_NAMES = ("path", "offset", "length", "rows", "low", "high")
 PLACES = "path STRING, offset BIGINT, length BIGINT, rows BIGINT, low BIGINT, high BIGINT"
 """The columns of what a task says of a part that it has written."""
 
@@ -157,8 +158,7 @@ def write_part(uri: str, table: pa.Table) -> pa.RecordBatch:
     path = f"runs/{uuid.uuid4().hex}.arrow"
     content, (part,) = packed(path, [table])
     open_files(uri).create(path, content)
-    names = ("path", "offset", "length", "rows", "low", "high")
-    return pa.RecordBatch.from_pylist([{name: getattr(part, name) for name in names}])
+    return pa.RecordBatch.from_pylist([{name: getattr(part, name) for name in PLACE_NAMES}])
 
 
 def _merging(

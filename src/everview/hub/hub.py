@@ -54,8 +54,8 @@ class Hub:
         _check_plans(self._catalog)
         self._record = latest(files, program.hash)
         self._inbox = Inbox(files, self._record.arrived)
-        tasks = spark.sparkContext.defaultParallelism
-        self._compactor = Compactor(spark, files, self._catalog.layouts, tasks)
+        self._tasks = spark.sparkContext.defaultParallelism
+        self._compactor = Compactor(spark, files, self._catalog.layouts, self._tasks)
         self._driver_rows = DRIVER_ROWS
         self._closed = False
 
@@ -73,6 +73,8 @@ class Hub:
         for setting in defaults():
             if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
                 session.conf.set(setting.name, setting.value)
+        # Each shuffle would be a job of its own, and a refresh has many small ones.
+        session.conf.set("spark.sql.adaptive.enabled", "false")
         return cls(session, files, program, name)
 
     def insert(self, relation: str, rows: DataFrame | Rows) -> int:
@@ -89,9 +91,8 @@ class Hub:
         arrivals = self._inbox.arrivals(self._record.arrived)
         if not arrivals and self._record.refresh:
             return RefreshReport(self._record.refresh, 0)
-        tasks = self._spark.sparkContext.defaultParallelism
-        workshop = self._workshop(arrivals, tasks)
-        refreshing = Refreshing(self._catalog, workshop, self._compactor, self._record)
+        workshop = self._workshop(arrivals)
+        refreshing = Refreshing(self._catalog, workshop, self._enlarged, self._compactor, self._record)
         report = refreshing.run(arrivals)
         commit(self._files, refreshing.record)
         self._record = refreshing.record
@@ -143,13 +144,15 @@ class Hub:
             return self._inbox.put_frame(relation, rows, present=present)
         return self._inbox.put_rows(relation, rows, present=present)
 
-    def _workshop(self, arrivals: Sequence[Arrival], tasks: int) -> Workshop:
-        def enlarge(small: DriverWorkshop | None) -> Workshop:
-            return ClusterWorkshop(self._spark, self._files, tasks, small)
-
+    def _workshop(self, arrivals: Sequence[Arrival]) -> Workshop:
+        """The driver for few rows, the executors for many."""
         if _EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) > self._driver_rows:
-            return enlarge(None)
-        return DriverWorkshop(self._spark, self._files, tasks, self._driver_rows, enlarge)
+            return self._enlarged()
+        return DriverWorkshop(self._spark, self._files, self._tasks, self._driver_rows)
+
+    def _enlarged(self, small: Workshop | None = None) -> Workshop:
+        begun = small if isinstance(small, DriverWorkshop) else None
+        return ClusterWorkshop(self._spark, self._files, self._tasks, begun)
 
     def _relation(self, name: str) -> Relation:
         if name in self.program.relations:

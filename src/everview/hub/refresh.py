@@ -9,22 +9,24 @@ few rows stay on the driver, and when they turn out to be many, all tables move 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from everview.hub.cluster import ClusterWorkshop
 from everview.hub.compact import Compactor
+from everview.hub.deepening import is_spared, too_few
 from everview.hub.inbox import Arrival
 from everview.hub.record import Record
 from everview.hub.relations import SetTable
 from everview.hub.runs import Run
 from everview.hub.tables import Catalog
-from everview.hub.workshop import Found, TooManyRowsError, Wanted, Workshop
+from everview.hub.workshop import DriverWorkshop, Found, TooManyRowsError, Wanted, Workshop
 from everview.language.plan import Plan, Scan
 from everview.planner.circuit import Kept, Lookup, Operator
-from everview.planner.circuit.parts import sources, table_of
-from everview.planner.circuit.weighted import consolidated, present, sum_up, united
+from everview.planner.circuit.parts import found_scan, sources, table_of
+from everview.planner.circuit.weighted import consolidated, united
 
 __all__ = ["Change", "RefreshReport", "Refreshing"]
 
@@ -55,7 +57,15 @@ def _delta(name: str) -> str:
 class Refreshing:
     """A refresh under way; `record` becomes the next one."""
 
-    def __init__(self, catalog: Catalog, workshop: Workshop, compactor: Compactor, record: Record) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        workshop: Workshop,
+        enlarge: Callable[[Workshop], Workshop],
+        compactor: Compactor,
+        record: Record,
+    ) -> None:
+        self._enlarge = enlarge
         self._compactor = compactor
         self._catalog = catalog
         self._circuit = catalog.circuit
@@ -65,16 +75,15 @@ class Refreshing:
         self._known: set[str] = set()
         self._found: dict[tuple[str, str], Found] = {}
         self._written: dict[str, Run] = {}
+        self._rows = 0
         self.record = record
         self.changes: dict[str, Change] = {}
 
     def run(self, arrivals: Sequence[Arrival]) -> RefreshReport:
         """Write new runs of every table that changes, and say what did."""
         started = time.perf_counter()
-        touched = [table for table in self._catalog.relations if self._arrive(table, arrivals)]
-        self._first_round(touched)
-        for table in touched:
-            self._join(table)
+        self._rows = sum(arrival.rows for arrival in arrivals)
+        self._relations(arrivals)
         self._rounds()
         self._keep()
         taken = max([self._before.arrived, *(arrival.number for arrival in arrivals)])
@@ -93,20 +102,37 @@ class Refreshing:
         seconds = time.perf_counter() - started
         return RefreshReport(self.record.refresh, len(arrivals), self.changes, self._shop.jobs, seconds)
 
-    def _arrive(self, table: SetTable, arrivals: Sequence[Arrival]) -> bool:
-        """Bring in what has come for a relation; until it is joined, all of it may be its change."""
-        name = table.relation.name
-        mine = [arrival for arrival in arrivals if arrival.relation == name]
-        if not mine:
-            self._shop.empty(_delta(name), table.change().schema)
-            self._known.add(name)
-            return False
-        self._shop.arrive(table.arrived, mine)
-        self._shop.run(_delta(name), table.candidates())
-        return True
+    def _relations(self, arrivals: Sequence[Arrival]) -> None:
+        """Bring what has come into the relations."""
+        touched: dict[SetTable, list[Arrival]] = {}
+        for table in self._catalog.relations:
+            name = table.relation.name
+            mine = [arrival for arrival in arrivals if arrival.relation == name]
+            if mine:
+                touched[table] = mine
+            else:
+                self._shop.empty(_delta(name), table.change().schema)
+                self._known.add(name)
+        if isinstance(self._shop, DriverWorkshop):
+            try:
+                self._first_round(self._shop, touched)
+            except TooManyRowsError:
+                self._shop = self._enlarge(self._shop)
+        for table, mine in touched.items():
+            if isinstance(self._shop, ClusterWorkshop):
+                self._written_as(table.name, self._shop.merge(self._before, table, mine))
+            else:
+                self._join(table)
+            self._known.add(table.relation.name)
 
-    def _first_round(self, touched: Iterable[SetTable]) -> None:
-        """Look up what has arrived, and all that operators over relations alone may need."""
+    def _first_round(self, shop: DriverWorkshop, touched: Mapping[SetTable, Sequence[Arrival]]) -> None:
+        """Look up what has arrived, and all that operators over relations alone may need.
+
+        Until it is joined, all that has come may be the change of a relation.
+        """
+        for table, arrivals in touched.items():
+            shop.arrive(table.arrived, arrivals)
+            shop.run(_delta(table.relation.name), table.candidates())
         names = {table.relation.name for table in touched}
         wanted = [
             Wanted((table.relation.name, table.name), table.name, table.layout, table.schema, table.keys())
@@ -116,17 +142,16 @@ class Refreshing:
         for operator in self._circuit.operators.values():
             if operator.reads <= relations and operator.reads & names:
                 wanted += self._wanted(operator)
-        self._look_up(wanted)
+        self._found.update(shop.look_up(self._before, wanted))
 
     def _join(self, table: SetTable) -> None:
         """Join what has come with what is stored, and keep what grew."""
         name = table.relation.name
         self._shop.put_found(table.found, self._found.pop((name, table.name)))
-        self._shop.run(f"{name}@joined", table.joined())
+        for step, plan in table.steps():
+            self._shop.run(step, plan)
         self._shop.run(_delta(name), table.change())
-        self._known.add(name)
-        self._shop.run(f"{table.name}@grown", table.growth(self._before.refresh + 1))
-        self._write(table.name, f"{table.name}@grown")
+        self._write(table.name, table.growth(self._before.refresh + 1))
 
     def _rounds(self) -> None:
         """Carry the changes through the operators, with as few rounds of lookups as there can be."""
@@ -160,8 +185,8 @@ class Refreshing:
         """One operator's delta."""
         plans: list[Plan | None] = []
         if operator.change is not None and self._is_touched(operator):
-            for kept in dict.fromkeys(lookup.kept for lookup in operator.lookups):
-                self._shop.put_found(self._catalog.found(kept), self._found.pop((operator.name, kept.name)))
+            for wanted in self._wanted(operator):
+                self._put_found(wanted)
             for name, plan in operator.steps:
                 self._shop.run(name, plan)
             plans.append(operator.change)
@@ -176,13 +201,28 @@ class Refreshing:
             self._shop.run(_delta(operator.name), consolidated(change))
         self._known.add(operator.name)
 
+    def _put_found(self, wanted: Wanted) -> None:
+        """The table of what was found; where that turns out to be too little, of all that may be needed."""
+        table = found_scan(wanted.lookups[0].kept)
+        self._shop.put_found(table, self._found.pop(wanted.known))
+        if wanted.spared and self._shop.has_rows(too_few(wanted.lookups[0])):
+            self._look_up([replace(wanted, spared=False)])
+            self._shop.put_found(table, self._found.pop(wanted.known))
+
     def _wanted(self, operator: Operator) -> list[Wanted]:
         """The lookups of an operator, those in one table together."""
         by_table: dict[Kept, list[Lookup]] = {}
         for lookup in operator.lookups:
             by_table.setdefault(lookup.kept, []).append(lookup)
         return [
-            Wanted((operator.name, kept.name), kept.name, self._catalog.layout(kept), kept.schema, lookups)
+            Wanted(
+                (operator.name, kept.name),
+                kept.name,
+                self._catalog.layout(kept),
+                kept.schema,
+                lookups,
+                is_spared(lookups),
+            )
             for kept, lookups in by_table.items()
         ]
 
@@ -192,7 +232,7 @@ class Refreshing:
         try:
             self._found.update(self._shop.look_up(self._before, wanted))
         except TooManyRowsError:
-            self._shop = self._shop.enlarged()
+            self._shop = self._enlarge(self._shop)
             self._found.update(self._shop.look_up(self._before, wanted))
 
     def _keep(self) -> None:
@@ -200,17 +240,15 @@ class Refreshing:
         for kept in self._circuit.kept.values():
             if all(self._shop.is_empty(_delta(name)) for name in sources(kept.change)):
                 continue
-            made = f"{kept.name}@made"
-            if isinstance(kept.change, Scan):
-                # A delta has each row once.
-                self._shop.alias(made, kept.change.name)
-            else:
-                self._shop.run(made, present(sum_up(kept.change, kept.width), kept.width))
-            self._write(kept.name, made)
+            self._write(kept.name, kept.change)
         self._count([*self._catalog.program.relations, *self._catalog.program.views])
 
-    def _write(self, table: str, rows: str) -> None:
-        run = self._shop.write(self._catalog.layouts[table], self._catalog.hashed(table), rows)
+    def _write(self, table: str, change: Plan) -> None:
+        hashed = self._catalog.hashed(table)
+        run = self._shop.write(self._catalog.layouts[table], hashed, change, self._rows)
+        self._written_as(table, run)
+
+    def _written_as(self, table: str, run: Run | None) -> None:
         if run is not None:
             self._written[table] = run
 

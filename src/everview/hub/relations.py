@@ -99,6 +99,10 @@ class SetTable:
         after = Case(((turns, add(before, ONE)),), before)
         return project(grouped, (*own, before, after))
 
+    def steps(self) -> list[tuple[str, Plan]]:
+        """The tables to be made one after the other, of what has come and what was found."""
+        return [(f"{self.relation.name}@joined", self.joined())]
+
     def change(self) -> Plan:
         """The rows that appear and disappear."""
         joined = self._joined_scan()

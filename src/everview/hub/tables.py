@@ -8,10 +8,10 @@ from everview.hub.ranks import Rank
 from everview.hub.relations import SetTable
 from everview.hub.runs import Layout
 from everview.language.expressions import Column
-from everview.language.plan import Scan, Schema
+from everview.language.plan import Schema
 from everview.language.program import Program
 from everview.planner.circuit import Circuit, Kept, Operator, build_circuit
-from everview.planner.circuit.parts import WEIGHT, found_scan
+from everview.planner.circuit.parts import WEIGHT
 from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
@@ -45,10 +45,6 @@ class Catalog:
     def layout(self, kept: Kept) -> Layout:
         """How kept rows are laid out."""
         return self.layouts[kept.name]
-
-    def found(self, kept: Kept) -> Scan:
-        """What was found of kept rows."""
-        return found_scan(kept)
 
     def hashed(self, table: str) -> Hashed:
         """By which columns the rows of a table are found."""

@@ -7,7 +7,7 @@ runs. On the driver the lookups are a Spark job and the rest is arithmetic on fe
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from everview.engines.spark.hashing import Hashes, hash_columns
 from everview.engines.spark.types import arrow_schema, column_names
+from everview.hub.deepening import SPARE
 from everview.hub.driver import Driver
 from everview.hub.files import Files
 from everview.hub.inbox import Arrival, read_arrivals
@@ -28,6 +29,7 @@ from everview.hub.searching import Request
 from everview.hub.tables import Hashed
 from everview.language.plan import Plan, Scan, Schema
 from everview.planner.circuit import Lookup
+from everview.planner.circuit.weighted import present, sum_up
 
 __all__ = ["DriverWorkshop", "Found", "TooManyRowsError", "Wanted", "Workshop"]
 
@@ -48,6 +50,8 @@ class Wanted:
     layout: Layout
     schema: Schema
     lookups: Sequence[Lookup]
+    spared: bool = False
+    """Whether fewer ranked rows than may be needed are enough for now (see `deepening`)."""
 
 
 class Workshop(Protocol):
@@ -59,16 +63,16 @@ class Workshop(Protocol):
         """A table without rows."""
         ...
 
-    def arrive(self, table: Scan, arrivals: Sequence[Arrival]) -> None:
-        """A table of what has arrived: the rows, and twice the number of the write, plus one if present."""
-        ...
-
     def run(self, name: str, plan: Plan) -> None:
         """A table of a plan's rows."""
         ...
 
     def is_empty(self, name: str) -> bool:
         """Whether a table surely has no rows."""
+        ...
+
+    def has_rows(self, plan: Plan) -> bool:
+        """Whether a plan has any rows."""
         ...
 
     def look_up(self, record: Record, wanted: Sequence[Wanted]) -> Mapping[tuple[str, str], Found]:
@@ -79,8 +83,8 @@ class Workshop(Protocol):
         """A table of what was found."""
         ...
 
-    def write(self, layout: Layout, hashed: Hashed, rows: str) -> Run | None:
-        """A new run of the rows of a table; None when there are none."""
+    def write(self, layout: Layout, hashed: Hashed, change: Plan, rows: int) -> Run | None:
+        """A new run of what a change adds up to, by about so many `rows`; None when that is nothing."""
         ...
 
     def alias(self, name: str, table: str) -> None:
@@ -89,10 +93,6 @@ class Workshop(Protocol):
 
     def weights(self, names: Sequence[str]) -> list[tuple[int, int]]:
         """How many rows of each delta come, and how many go."""
-        ...
-
-    def enlarged(self) -> Workshop:
-        """A workshop for many rows, with the tables of this one."""
         ...
 
     def finish(self) -> None:
@@ -113,10 +113,8 @@ class DriverWorkshop:
         files: Files,
         tasks: int,
         most: int,
-        enlarge: Callable[[DriverWorkshop], Workshop],
     ) -> None:
         self._spark = spark
-        self._enlarge = enlarge
         self._files = files
         self._tasks = tasks
         self._most = most
@@ -141,6 +139,11 @@ class DriverWorkshop:
     def is_empty(self, name: str) -> bool:
         """Whether a table has no rows."""
         return self._driver.count(name) == 0
+
+    def has_rows(self, plan: Plan) -> bool:
+        """Whether a plan has any rows."""
+        self._driver.run("@asked", plan)
+        return self._driver.count("@asked") > 0
 
     def look_up(self, record: Record, wanted: Sequence[Wanted]) -> Mapping[tuple[str, str], Found]:
         """Find kept rows in one Spark job."""
@@ -176,7 +179,8 @@ class DriverWorkshop:
             needed = np.full(256, len(hashes) + take)
             unique = np.arange(-128, 128, dtype=np.int64) << np.int64(56)
             return Request(parts, wanted.layout, unique if len(hashes) else hashes, needed, first, last)
-        return Request(parts, wanted.layout, unique, counts + take, first, last)
+        spared = np.minimum(counts, SPARE) if wanted.spared else counts
+        return Request(parts, wanted.layout, unique, spared + take, first, last)
 
     def _hashes(self, lookup: Lookup) -> Hashes:
         if lookup.keys is None:
@@ -192,14 +196,18 @@ class DriverWorkshop:
         rows = found.select(names) if found is not None else arrow_schema(table.schema).empty_table()
         self._driver.put(table.name, table.schema, rows)
 
-    def write(self, layout: Layout, hashed: Hashed, rows: str) -> Run | None:
+    def write(self, layout: Layout, hashed: Hashed, change: Plan, rows: int) -> Run | None:  # noqa: ARG002
         """Sort a run; all runs of a refresh go into one file."""
-        count = self._driver.count(rows)
+        if isinstance(change, Scan):
+            found = self._driver.table(change.name)
+        else:
+            made = change if layout.latest else present(sum_up(change, layout.width), layout.width)
+            self._driver.run("@made", made)
+            found = self._driver.table("@made")
+        count = found.num_rows
         if not count:
             return None
-        found = self._driver.table(rows)
-        schema = self._driver.schema(rows)
-        fields = [schema[place] for place in hashed.columns]
+        fields = [change.schema[place] for place in hashed.columns]
         hashes = hash_columns([found.column(place) for place in hashed.columns], fields, count)
         self._pending.append(sealed(found, spread(hashes) if hashed.spread else hashes, layout))
         return Run(count, (Part(self._path, len(self._pending) - 1, 0, count, 0, 0),))
@@ -218,10 +226,6 @@ class DriverWorkshop:
         more = pc.sum(pc.max_element_wise(weights, zero)).as_py() or 0
         less = pc.sum(pc.min_element_wise(weights, zero)).as_py() or 0
         return more, -less
-
-    def enlarged(self) -> Workshop:
-        """The workshop of many rows, with the tables and the writes of this one."""
-        return self._enlarge(self)
 
     def tables(self) -> Iterator[tuple[str, Schema, pa.Table]]:
         """All tables, by name."""

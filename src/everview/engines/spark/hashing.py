@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from everview.language.types import Field, Kind, Type
 from everview.language.values import EXACT
 
-__all__ = ["SEED", "Hashes", "hash_columns", "hash_text"]
+__all__ = ["SEED", "Hashes", "double_bits", "hash_columns", "hash_text"]
 
 Hashes = NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def _hashed(array: pa.Array, kind: Type, seeds: NDArray[np.uint64]) -> NDArray[n
         case Kind.TIMESTAMP:
             return _longs(_filled(array.cast(pa.timestamp("us")).view(pa.int64()), pa.int64(), 0), seeds)
         case Kind.DOUBLE:
-            return _longs(_double_bits(array), seeds)
+            return _longs(double_bits(array), seeds)
         case Kind.BOOLEAN:
             return _ints(_filled(array.cast(pa.int32()), pa.int32(), 0), seeds)
         case Kind.DATE:
@@ -88,7 +88,7 @@ def _filled(array: pa.Array, kind: pa.DataType, value: int) -> NDArray[np.int64]
     return given
 
 
-def _double_bits(array: pa.Array) -> NDArray[np.int64]:
+def double_bits(array: pa.Array) -> NDArray[np.int64]:
     """As Java has them: one zero, one NaN."""
     values = array.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
     return np.where(np.isnan(values), np.float64("nan"), values).view(np.int64)
