@@ -18,6 +18,7 @@ from everview.engines.sqlite.witnesses import Provenance, Witnesses
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, ProgramError, StoreError
 from everview.language.correlation import scans_of
+from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
@@ -99,7 +100,7 @@ class Site:
         """
         target = self._relation(relation)
         if target.semantics is Semantics.KEYED:
-            checked = _keyed_rows(target, rows)
+            checked = rows_by_key(target, rows)
         else:
             checked = check_rows(relation, target.schema, rows)
         return self._writing.run(lambda: self._writing.delete(target, checked)) if checked else 0
@@ -277,24 +278,3 @@ class Site:
 
     def __repr__(self) -> str:
         return f"<Site {self.name!r} at {self._store.path}>"
-
-
-def _keyed_rows(relation: Relation, rows: Rows) -> list[tuple[Any, ...]]:
-    """Return rows of which only the key counts; what was given may be keys, in the key's order, or rows."""
-    fields = [replace(f, nullable=f.nullable or f.name not in relation.key) for f in relation.schema]
-    return check_rows(relation.name, fields, [_whole(relation, row) for row in rows])
-
-
-def _whole(relation: Relation, row: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any] | Sequence[Any]:
-    if isinstance(row, (Mapping, str, bytes)) or not hasattr(row, "__len__"):
-        return row
-    if len(row) == len(relation.schema):
-        return row
-    if len(row) == len(relation.key):
-        return dict(zip(relation.key, row, strict=True))
-    raise DataError(
-        f"{relation.name} is deleted from by key ({', '.join(relation.key)}) or by whole rows, "
-        f"and {row!r} is neither",
-        relation=relation.name,
-        value=row,
-    )

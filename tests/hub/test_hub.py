@@ -134,13 +134,6 @@ def test_create_never_replaces(tmp_path):
 
 
 class TestRefusals:
-    def test_kinds_of_relations(self, tmp_path):
-        program = Program.parse("CREATE TABLE t (k BIGINT PRIMARY KEY)")
-        with pytest.raises(
-            ProgramError, match="t: relations with PRIMARY KEY are not supported on the hub yet"
-        ):
-            Hub.open(tmp_path, program)
-
     def test_views_are_named(self, tmp_path):
         program = Program.parse(
             "CREATE TABLE t (f DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT power(f, 2) AS p FROM t"

@@ -27,7 +27,7 @@ from everview.hub.files import Files
 from everview.hub.inbox import Arrival
 from everview.hub.lookup import open_part, ranges
 from everview.hub.record import Record
-from everview.hub.relations import SetTable
+from everview.hub.relations import LatticeTable
 from everview.hub.runs import HASH, Layout, Part, Run, merged, sealed
 from everview.hub.searching import Request, search
 from everview.hub.tables import Hashed
@@ -100,12 +100,13 @@ class ClusterWorkshop:
             united = united.unionAll(part)
         return united
 
-    def merge(self, record: Record, table: SetTable, arrivals: Sequence[Arrival]) -> Run | None:
+    def merge(self, record: Record, table: LatticeTable, arrivals: Sequence[Arrival]) -> Run | None:
         """Join what has come with what is stored, range by range, each by one task that also writes it."""
         arrived = self._arrived(table.arrived, arrivals)
         width = len(table.relation.schema)
         tasks = self._tasks_for(sum(arrival.rows for arrival in arrivals))
-        hashed = arrived.selectExpr(f"{hash_text(column_names(width))} AS {HASH}", *arrived.columns)
+        text = hash_text([f"c{place}" for place in table.key])
+        hashed = arrived.selectExpr(f"{text} AS {HASH}", *arrived.columns)
         merging = _merging(self._files.uri(""), table, record)
         schema = st.StructType([*spark_schema(table.change().schema).fields, *_PLACE_FIELDS])
         joined = _by_range(hashed, tasks).mapInArrow(merging, schema).localCheckpoint(eager=False)
@@ -303,10 +304,9 @@ def _writing(uri: str, layout: Layout, schema: Schema) -> Callable[[Batches], Ba
     return run
 
 
-def _merging(uri: str, table: SetTable, record: Record) -> Callable[[Batches], Batches]:
+def _merging(uri: str, table: LatticeTable, record: Record) -> Callable[[Batches], Batches]:
     parts = tuple(part for run in record.runs(table.name) for part in run.parts)
     version = record.refresh + 1
-    width = len(table.relation.schema)
     wanted = arrow_schema(table.arrived.schema)
     shown = arrow_schema(table.change().schema)
 
@@ -329,8 +329,8 @@ def _merging(uri: str, table: SetTable, record: Record) -> Callable[[Batches], B
         driver.run("@changed", table.change())
         grown = driver.table("@grown")
         if grown.num_rows:
-            fields = table.schema[:width]
-            keys = hash_columns(grown.columns[:width], fields, grown.num_rows)
+            fields = [table.schema[place] for place in table.key]
+            keys = hash_columns([grown.column(place) for place in table.key], fields, grown.num_rows)
             yield from _with_place(shown.empty_table(), write_part(uri, sealed(grown, keys, table.layout)))
         changed = driver.table("@changed")
         yield from _with_place(changed, None)

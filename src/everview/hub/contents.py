@@ -12,9 +12,10 @@ from everview.engines.spark.types import arrow_rows, column_names, spark_schema
 from everview.hub.files import Files
 from everview.hub.lookup import open_part, ranges
 from everview.hub.record import Record
-from everview.hub.relations import table_name
+from everview.hub.relations import lattice_table, table_name
 from everview.hub.searching import Request, search
 from everview.hub.tables import Catalog
+from everview.language.relations import Semantics
 
 __all__ = ["contents", "local_rows", "scan"]
 
@@ -56,16 +57,19 @@ def contents(spark: SparkSession, files: Files, catalog: Catalog, record: Record
     """The rows of a relation or view, as often as they occur, its columns by position."""
     width = len(catalog.program.schema(name))
     names = column_names(width)
+    often = f"c{width}"
     if name in catalog.program.relations:
-        table = scan(spark, files, catalog, record, table_name(name))
-        return table.where(f"c{width} % 2 = 1").select(*names)
-    table = scan(spark, files, catalog, record, catalog.circuit.views[name].name)
-    return table.selectExpr(*names, f"explode(sequence(1L, c{width}))").select(*names)
+        relation = lattice_table(catalog.program.relations[name])
+        table, often = relation.name, relation.often
+    else:
+        table = catalog.circuit.views[name].name
+    rows = scan(spark, files, catalog, record, table).where(f"{often} > 0")
+    return rows.selectExpr(*names, f"explode(sequence(1L, {often}))").select(*names)
 
 
 def local_rows(files: Files, catalog: Catalog, record: Record, name: str, most: int) -> list[Row] | None:
     """The rows of a relation or view, read by this process; None when there may be more than `most`."""
-    relation = name in catalog.program.relations
+    relation = catalog.program.relations.get(name)
     table = table_name(name) if relation else catalog.circuit.views[name].name
     schema = catalog.program.schema(name)
     runs = record.runs(table)
@@ -77,9 +81,12 @@ def local_rows(files: Files, catalog: Catalog, record: Record, name: str, most: 
     if found is None:
         return []
     values = found.column(f"c{len(schema)}").to_pylist()
-    often = [value % 2 for value in values] if relation else values
+    if relation is not None and relation.semantics is not Semantics.BAG:
+        values = [value % 2 for value in values]
     return [
         row
-        for row, count in zip(arrow_rows(found.select(column_names(len(schema))), schema), often, strict=True)
+        for row, count in zip(
+            arrow_rows(found.select(column_names(len(schema))), schema), values, strict=True
+        )
         for _ in range(count)
     ]

@@ -28,7 +28,7 @@ from everview.hub.tables import Catalog, catalog
 from everview.hub.workshop import DriverWorkshop, Workshop
 from everview.language.order import sorted_rows
 from everview.language.program import Program
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation
 from everview.planner.circuit.parts import plans_of
 
 __all__ = ["Hub"]
@@ -68,7 +68,6 @@ class Hub:
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
         """
         files = open_files(uri)
-        _check(program)
         session = (spark if spark is not None else start_session()).newSession()
         for setting in defaults():
             if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
@@ -165,24 +164,6 @@ class Hub:
         self._require_open()
         self.program.schema(name)
         return contents(self._spark, self._files, self._catalog, self._record, name)
-
-
-_LATER = {
-    Semantics.KEYED: "PRIMARY KEY",
-    Semantics.BAG: "semantics = 'bag'",
-    Semantics.ADD_WINS: "semantics = 'add_wins'",
-}
-
-
-def _check(program: Program) -> None:
-    """Refuse what the hub cannot keep yet, by name, before anything is stored."""
-    for relation in program.relations.values():
-        if relation.semantics in _LATER:
-            raise ProgramError(
-                f"{relation.name}: relations with {_LATER[relation.semantics]} are not supported "
-                "on the hub yet",
-                hint="declare it as a set relation",
-            )
 
 
 def _check_plans(catalog: Catalog) -> None:

@@ -23,8 +23,9 @@ from pyspark.sql import types as st
 from everview.engines.spark.types import arrow_schema, arrow_table, column_names, spark_type
 from everview.errors import DataError
 from everview.hub.files import Files
+from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
-from everview.language.relations import Relation
+from everview.language.relations import Relation, Semantics
 from everview.language.types import Field, Kind
 from everview.language.values import check_rows
 
@@ -88,23 +89,36 @@ class Inbox:
 
     def put_rows(self, relation: Relation, rows: Rows, *, present: bool) -> int:
         """Rows as Python values; how many there were."""
-        checked = check_rows(relation.name, relation.schema, rows)
+        keyed = relation.semantics is Semantics.KEYED
+        if keyed and not present:
+            checked = rows_by_key(relation, rows)
+        else:
+            checked = check_rows(relation.name, relation.schema, rows)
         if not checked:
             return 0
+        accepted = len(checked)
+        if keyed:
+            # Within a write a key's last row counts.
+            places = relation.key_positions
+            checked = list({tuple(row[place] for place in places): row for row in checked}.values())
         arrival = self._next_arrival(relation, present=present)
         self._files.create(
             f"{arrival.folder}/part-0.parquet", _parquet(arrow_table(relation.schema, checked))
         )
         self._mark(arrival, len(checked))
-        return len(checked)
+        return accepted
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
         """A DataFrame, its columns matched by name; one Spark job, which writes and counts the rows."""
         selected = frame.select(*_converted(relation, frame))
+        required = {name for name, field in _named(relation) if not field.nullable}
+        if relation.semantics is Semantics.KEYED:
+            keys = {column_names(len(relation.schema))[place] for place in relation.key_positions}
+            selected = selected.dropDuplicates(sorted(keys))
+            required = required if present else keys
         arrival = self._next_arrival(relation, present=present)
         seen = Observation()
-        required = [name for name, field in _named(relation) if not field.nullable]
-        checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in required]
+        checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in sorted(required)]
         watched = selected.observe(seen, F.count(F.lit(1)).alias("rows"), *checks)
         watched.write.parquet(self._files.uri(arrival.folder))
         counts = seen.get

@@ -19,7 +19,7 @@ from everview.hub.compact import Compactor
 from everview.hub.deepening import is_spared, too_few
 from everview.hub.inbox import Arrival
 from everview.hub.record import Record
-from everview.hub.relations import SetTable
+from everview.hub.relations import LatticeTable
 from everview.hub.runs import Run
 from everview.hub.tables import Catalog
 from everview.hub.workshop import DriverWorkshop, Found, TooManyRowsError, Wanted, Workshop
@@ -104,7 +104,7 @@ class Refreshing:
 
     def _relations(self, arrivals: Sequence[Arrival]) -> None:
         """Bring what has come into the relations."""
-        touched: dict[SetTable, list[Arrival]] = {}
+        touched: dict[LatticeTable, list[Arrival]] = {}
         for table in self._catalog.relations:
             name = table.relation.name
             mine = [arrival for arrival in arrivals if arrival.relation == name]
@@ -125,26 +125,29 @@ class Refreshing:
                 self._join(table)
             self._known.add(table.relation.name)
 
-    def _first_round(self, shop: DriverWorkshop, touched: Mapping[SetTable, Sequence[Arrival]]) -> None:
+    def _first_round(self, shop: DriverWorkshop, touched: Mapping[LatticeTable, Sequence[Arrival]]) -> None:
         """Look up what has arrived, and all that operators over relations alone may need.
 
         Until it is joined, all that has come may be the change of a relation.
         """
         for table, arrivals in touched.items():
             shop.arrive(table.arrived, arrivals)
-            shop.run(_delta(table.relation.name), table.candidates())
+            candidates = table.candidates()
+            if candidates is not None:
+                shop.run(_delta(table.relation.name), candidates)
         names = {table.relation.name for table in touched}
+        unknown = {table.relation.name for table in touched if table.candidates() is None}
         wanted = [
-            Wanted((table.relation.name, table.name), table.name, table.layout, table.schema, table.keys())
+            Wanted((table.relation.name, table.name), table.name, table.layout, table.schema, table.lookups())
             for table in touched
         ]
         relations = {table.relation.name for table in self._catalog.relations}
         for operator in self._circuit.operators.values():
-            if operator.reads <= relations and operator.reads & names:
+            if operator.reads <= relations - unknown and operator.reads & names:
                 wanted += self._wanted(operator)
         self._found.update(shop.look_up(self._before, wanted))
 
-    def _join(self, table: SetTable) -> None:
+    def _join(self, table: LatticeTable) -> None:
         """Join what has come with what is stored, and keep what grew."""
         name = table.relation.name
         self._shop.put_found(table.found, self._found.pop((name, table.name)))

@@ -38,6 +38,13 @@ class Layout:
     order: tuple[Rank, ...] = ()
     nulls: bool = True
     latest: bool = False
+    key: tuple[int, ...] | None = None
+    """Which columns say which row, where that are not the first ones."""
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """The columns that say which row."""
+        return tuple(range(self.width)) if self.key is None else self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ def _latest(table: pa.Table, layout: Layout) -> pa.Table:
         return table
     leaders = np.flatnonzero(first)[np.cumsum(first) - 1]
     followers = np.flatnonzero(~first)
-    keys = table.column_names[1 : 1 + layout.width]
+    keys = [table.column_names[1 + place] for place in layout.identity]
     mine, theirs = table.select(keys).take(followers), table.select(keys).take(leaders[followers])
     same = np.ones(len(followers), dtype=bool)
     for name in keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from everview.hub.ranks import Rank
-from everview.hub.relations import SetTable
+from everview.hub.relations import LatticeTable, lattice_table
 from everview.hub.runs import Layout
 from everview.language.expressions import Column
 from everview.language.plan import Schema
@@ -33,7 +33,7 @@ class Catalog:
 
     program: Program
     circuit: Circuit
-    relations: tuple[SetTable, ...]
+    relations: tuple[LatticeTable, ...]
     layouts: dict[str, Layout]
     schemas: dict[str, Schema]
 
@@ -50,7 +50,7 @@ class Catalog:
         """By which columns the rows of a table are found."""
         kept = self.circuit.kept.get(table)
         if kept is None:
-            return Hashed(tuple(range(self.layouts[table].width)))
+            return Hashed(next(own.key for own in self.relations if own.name == table))
         if kept.keys:
             return Hashed(kept.keys)
         return Hashed(tuple(range(kept.width)), spread=bool(kept.order))
@@ -65,7 +65,7 @@ def catalog(program: Program) -> Catalog:
     facts = Facts(catalog_of(program))
     plans = {name: rewrite(view.plan, facts=facts) for name, view in program.views.items()}
     circuit = build_circuit(share(plans).plans)
-    relations = tuple(SetTable(relation) for relation in program.relations.values())
+    relations = tuple(map(lattice_table, program.relations.values()))
     layouts = {table.name: table.layout for table in relations}
     schemas = {table.name: table.schema for table in relations}
     for kept in circuit.kept.values():
