@@ -68,15 +68,42 @@ class Delta:
     rows: int
 
 
-def make_delta(spark: SparkSession, folder: Path, sizes: Sizes, number: int, rows: int, start: int) -> Delta:
-    """A delta of half inserts, half deletes; `start` is how many rows earlier deltas had inserted."""
-    half = rows // 2
-    fresh = spark.range(sizes.orders + start, sizes.orders + start + half, 1, 1)
-    gone = spark.range(start, start + half, 1, 1).selectExpr(f"pmod(id * {_SCATTER}L, {sizes.orders}L) AS id")
-    delta = Delta(str(folder / f"inserted-{number}"), str(folder / f"deleted-{number}"), rows)
-    orders(fresh, sizes).write.parquet(delta.inserted)
-    orders(gone, sizes).write.parquet(delta.deleted)
-    return delta
+class Deltas:
+    """Deltas one after the other, each of half inserts and half deletes."""
+
+    def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._sizes = sizes
+        self._inserted = 0
+        self._number = 0
+
+    def next(self, rows: int) -> Delta:
+        """The next delta of so many rows, as files."""
+        half, start = rows // 2, self._inserted
+        self._inserted += half
+        self._number += 1
+        files = max(1, half // 250_000)
+        fresh = self._spark.range(self._sizes.orders + start, self._sizes.orders + start + half, 1, files)
+        gone = self._spark.range(start, start + half, 1, files).selectExpr(f"{self._scattered()} AS id")
+        delta = Delta(
+            str(self._folder / f"inserted-{self._number}"),
+            str(self._folder / f"deleted-{self._number}"),
+            rows,
+        )
+        orders(fresh, self._sizes).write.parquet(delta.inserted)
+        orders(gone, self._sizes).write.parquet(delta.deleted)
+        return delta
+
+    def _scattered(self) -> str:
+        """The number of the order that the id-th deletion takes: all of the base, then blocks of later ones.
+
+        A block is half as large as the base, so that it has been inserted long before it is deleted.
+        """
+        base, block = self._sizes.orders, self._sizes.orders // 2
+        later = f"id - {base}L"
+        of_block = f"({later}) DIV {block}L * {block}L + pmod(({later}) * {_SCATTER}L, {block}L)"
+        return f"CASE WHEN id < {base}L THEN pmod(id * {_SCATTER}L, {base}L) ELSE {base}L + {of_block} END"
 
 
 class PlainSpark:
