@@ -16,7 +16,7 @@ from everview.hub.relations import table_name
 from everview.hub.searching import Request, search
 from everview.hub.tables import Catalog
 
-__all__ = ["contents", "local_rows", "scan"]
+__all__ = ["contents", "local_rows", "scan", "stored_table"]
 
 Row = tuple[Any, ...]
 
@@ -52,21 +52,25 @@ def _reader(
     return run
 
 
+def stored_table(catalog: Catalog, name: str) -> str:
+    """The table of the store that has the rows of a relation or view."""
+    return table_name(name) if name in catalog.program.relations else catalog.circuit.views[name].name
+
+
 def contents(spark: SparkSession, files: Files, catalog: Catalog, record: Record, name: str) -> DataFrame:
     """The rows of a relation or view, as often as they occur, its columns by position."""
     width = len(catalog.program.schema(name))
     names = column_names(width)
+    table = scan(spark, files, catalog, record, stored_table(catalog, name))
     if name in catalog.program.relations:
-        table = scan(spark, files, catalog, record, table_name(name))
         return table.where(f"c{width} % 2 = 1").select(*names)
-    table = scan(spark, files, catalog, record, catalog.circuit.views[name].name)
     return table.selectExpr(*names, f"explode(sequence(1L, c{width}))").select(*names)
 
 
 def local_rows(files: Files, catalog: Catalog, record: Record, name: str, most: int) -> list[Row] | None:
     """The rows of a relation or view, read by this process; None when there may be more than `most`."""
     relation = name in catalog.program.relations
-    table = table_name(name) if relation else catalog.circuit.views[name].name
+    table = stored_table(catalog, name)
     schema = catalog.program.schema(name)
     runs = record.runs(table)
     if sum(run.rows for run in runs) > most:
