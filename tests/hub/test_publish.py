@@ -6,10 +6,11 @@ import datetime as dt
 import decimal
 import importlib.resources
 import math
+import time
 
 import deltalake
 import duckdb
-import polars
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from tests.hub.quick import quickly
@@ -48,7 +49,17 @@ ROWS = [
         True,
         b"\0\xff",
     ),
-    (2, "", NAN, decimal.Decimal("0.01"), decimal.Decimal("-1E-10"), at(1, 1, 1), dt.date(1, 1, 1), False, b""),
+    (
+        2,
+        "",
+        NAN,
+        decimal.Decimal("0.01"),
+        decimal.Decimal("-1E-10"),
+        at(1, 1, 1),
+        dt.date(1, 1, 1),
+        False,
+        b"",
+    ),
     (-(2**63), None, -math.inf, None, None, at(9999, 12, 31, 23, 59, 59, 999999), None, None, None),
     (2**63 - 1, None, 1e308, None, None, at(1582, 10, 10), dt.date(1582, 10, 10), None, None),
     (0, None, None, None, None, None, None, None, None),
@@ -73,17 +84,13 @@ def place(folder, name):
     return str(folder / folder_of(name))
 
 
-def version(folder, name):
-    return deltalake.DeltaTable(place(folder, name)).version()
-
-
 def by_deltalake(path):
     table = deltalake.DeltaTable(path).to_pyarrow_table()
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
 def by_polars(path):
-    return polars.read_delta(path).rows()
+    return pl.read_delta(path).rows()
 
 
 def by_duckdb(path):
@@ -134,7 +141,9 @@ class TestTypes:
     def test_columns_are_declared_as_the_program_has_them(self, hub, tmp_path):
         hub.publish()
         fields = deltalake.DeltaTable(place(tmp_path, "t")).schema().fields
-        assert [(field.name, field.type.type if hasattr(field.type, "type") else None) for field in fields] == [
+        assert [
+            (field.name, field.type.type if hasattr(field.type, "type") else None) for field in fields
+        ] == [
             ("k", "long"),
             ("Name", "string"),
             ("f", "double"),
@@ -253,14 +262,14 @@ def crash(*arguments, **options):
 
 
 class TestFreshness:
-    def test_none_publishes_nothing(self, hub, tmp_path):
+    def test_none_publishes_nothing(self, hub):
         hub.insert("u", [(1,)])
         hub.refresh()
         assert publications.last(hub._files) is None
 
     def test_what_is_published_is_no_older(self, open_hub, tmp_path, monkeypatch):
         with open_hub(freshness=60) as hub:
-            now = publications_clock(monkeypatch, hub)
+            now = movable_clock(monkeypatch)
             hub.insert("u", [(1,)])
             hub.refresh()
             assert publications.last(hub._files).refresh == 1
@@ -273,10 +282,8 @@ class TestFreshness:
             assert plain(by_polars(place(tmp_path, "u"))) == [(1,), (2,)]
 
 
-def publications_clock(monkeypatch, hub):
+def movable_clock(monkeypatch):
     """The time that publishing sees, to be moved by hand."""
-    import time
-
     now = [time.time_ns() // 1000]
     monkeypatch.setattr("everview.hub.publish.now_us", lambda: now[0])
     return now
@@ -299,7 +306,7 @@ class TestTimeTravel:
             assert sorted(map(tuple, again.table("u", at=2).collect())) == seen[2]["u"]
             assert again.table("u", at=2).columns == ["k"]
 
-    def test_others_are_refused_by_name(self, spark, open_hub):
+    def test_others_are_refused_by_name(self, open_hub):
         with open_hub(retain_refreshes=2) as hub:
             with pytest.raises(DataError, match="refresh 1 is not retained: none has been made yet"):
                 hub.rows("u", at=1)
@@ -311,7 +318,7 @@ class TestTimeTravel:
                 with pytest.raises(DataError, match=f"refresh {number} is not retained: 2 to 3 are"):
                     hub.table("u", at=number)
 
-    def test_an_old_refresh_is_not_retained_but_the_latest_is(self, open_hub, monkeypatch):
+    def test_an_old_refresh_is_not_retained_but_the_latest_is(self, open_hub):
         with open_hub() as hub:
             for number in range(2):
                 hub.insert("u", [(number,)])
