@@ -206,6 +206,18 @@ class TestPublishing:
         before = deltalake.DeltaTable(place(tmp_path, "u"), version=0)
         assert before.to_pyarrow_table().to_pylist() == [{"k": 1}]
 
+    def test_many_rows_are_several_files(self, hub, spark, tmp_path):
+        hub.insert("u", spark.range(25_000).selectExpr("if(id < 5, NULL, id) AS k"))
+        hub.refresh()
+        hub.publish()
+        assert len(deltalake.DeltaTable(place(tmp_path, "u")).file_uris()) > 1
+        for read in (by_deltalake, by_polars, by_duckdb):
+            assert sorted(read(place(tmp_path, "u")), key=str) == sorted(hub.rows("u"), key=str)
+        assert len(hub.rows("u")) == 24_996
+        frame = pl.scan_delta(place(tmp_path, "u"))
+        assert frame.filter(pl.col("k") == 17).collect().rows() == [(17,)]
+        assert frame.filter(pl.col("k").is_null()).collect().rows() == [(None,)]
+
     def test_a_table_is_emptied(self, hub, tmp_path):
         hub.insert("u", [(1,)])
         hub.refresh()

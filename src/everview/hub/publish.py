@@ -97,7 +97,9 @@ def _write(spark: SparkSession, files: Files, catalog: Catalog, record: Record, 
     if record.runs(stored_table(catalog, mark.table)):
         rows = contents(spark, files, catalog, record, mark.table)
         rows.toDF(*(column.name for column in schema)).write.parquet(files.uri(path))
-        entries = [entry for entry in files.find(path) if entry.path.endswith(".parquet")]
+        # Not below it: what a task left there that was given up is no part of the rows.
+        names = {name for name in files.list(path) if name.endswith(".parquet")}
+        entries = [entry for entry in files.find(path) if entry.path.removeprefix(f"{path}/") in names]
         added = [action for entry in entries if (action := new_file(files, entry, folder)) is not None]
     uri = files.uri(folder_of(mark.table))
     commit(uri, schema, added, mark)
