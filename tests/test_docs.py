@@ -10,7 +10,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if PYTHON.search(p.read_text())], ids=lambda p: p.name)
+EXAMPLES = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.spark] if page.name == "HUB.md" else [])
+    for page in PAGES
+    if PYTHON.search(page.read_text())
+]
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
 def test_examples_run(page):
     """The examples of a page share their names, in order, as a reader would type them."""
     names = {"__name__": "example"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,15 +73,24 @@ class Compactor:
         self._layouts = layouts
         self._tasks = tasks
         self._thread: threading.Thread | None = None
+        self._since_us: int | None = None
         self._done: list[_Merge] = []
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
+
+    def since_us(self) -> int | None:
+        """When the merge began whose files are in no record yet; None when there are no such files."""
+        with self._lock:
+            return self._since_us
 
     def adopt(self, tables: Tables) -> Tables:
         """The tables with what was merged in the background; a failure there is raised here."""
         with self._lock:
             done, self._done = self._done, []
             failure, self._failure = self._failure, None
+            # The next refresh names the files, or nobody will.
+            if self._thread is None or not self._thread.is_alive():
+                self._since_us = None
         if failure is not None:
             raise failure
         tables = dict(tables)
@@ -116,6 +126,8 @@ class Compactor:
         for name, runs in tables.items():
             old = due(runs)
             if old:
+                with self._lock:
+                    self._since_us = time.time_ns() // 1000
                 self._thread = threading.Thread(
                     target=self._merge, args=(name, old), name="everview-merging", daemon=True
                 )

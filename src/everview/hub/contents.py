@@ -17,7 +17,7 @@ from everview.hub.searching import Request, search
 from everview.hub.tables import Catalog
 from everview.language.relations import Semantics
 
-__all__ = ["contents", "local_rows", "scan"]
+__all__ = ["contents", "local_rows", "scan", "stored_table"]
 
 Row = tuple[Any, ...]
 
@@ -53,24 +53,26 @@ def _reader(
     return run
 
 
+def stored_table(catalog: Catalog, name: str) -> str:
+    """The table of the store that has the rows of a relation or view."""
+    return table_name(name) if name in catalog.program.relations else catalog.circuit.views[name].name
+
+
 def contents(spark: SparkSession, files: Files, catalog: Catalog, record: Record, name: str) -> DataFrame:
     """The rows of a relation or view, as often as they occur, its columns by position."""
     width = len(catalog.program.schema(name))
     names = column_names(width)
     often = f"c{width}"
     if name in catalog.program.relations:
-        relation = lattice_table(catalog.program.relations[name])
-        table, often = relation.name, relation.often
-    else:
-        table = catalog.circuit.views[name].name
-    rows = scan(spark, files, catalog, record, table).where(f"{often} > 0")
+        often = lattice_table(catalog.program.relations[name]).often
+    rows = scan(spark, files, catalog, record, stored_table(catalog, name)).where(f"{often} > 0")
     return rows.selectExpr(*names, f"explode(sequence(1L, {often}))").select(*names)
 
 
 def local_rows(files: Files, catalog: Catalog, record: Record, name: str, most: int) -> list[Row] | None:
     """The rows of a relation or view, read by this process; None when there may be more than `most`."""
     relation = catalog.program.relations.get(name)
-    table = table_name(name) if relation else catalog.circuit.views[name].name
+    table = stored_table(catalog, name)
     schema = catalog.program.schema(name)
     runs = record.runs(table)
     if sum(run.rows for run in runs) > most:

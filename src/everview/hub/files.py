@@ -2,19 +2,31 @@
 
 Paths are relative to the hub's URI, with `/` between their parts. The contract that every implementation
 keeps: `create` makes a file whole or not at all, and never replaces one; what a listing shows can be read.
+A draft, a file on its way to its name, begins with a dot; a listing does not show it, a search does.
 """
 
 from __future__ import annotations
 
 import shutil
+import stat
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from everview.errors import StoreError
 
-__all__ = ["Files", "LocalFiles", "open_files"]
+__all__ = ["Entry", "Files", "LocalFiles", "open_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file: its path, its bytes, and when it was last written, in microseconds since 1970."""
+
+    path: str
+    size: int
+    written_us: int
 
 
 class Files(Protocol):
@@ -32,8 +44,16 @@ class Files(Protocol):
         """The names in a folder, sorted; none when there is no such folder."""
         ...
 
+    def find(self, folder: str) -> tuple[Entry, ...]:
+        """All files in a folder and below it, drafts too, in the order of their paths."""
+        ...
+
     def remove(self, path: str) -> None:
         """Remove a folder and all in it; nothing happens when there is none."""
+        ...
+
+    def remove_file(self, path: str) -> None:
+        """Remove a file; nothing happens when there is none."""
         ...
 
     def uri(self, path: str) -> str:
@@ -83,9 +103,31 @@ class LocalFiles:
             return []
         return sorted(entry.name for entry in place.iterdir() if not entry.name.startswith("."))
 
+    def find(self, folder: str) -> tuple[Entry, ...]:
+        """All files in a folder and below it."""
+        found = []
+        for place in (self._root / folder).rglob("*"):
+            try:
+                status = place.lstat()
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            if not stat.S_ISDIR(status.st_mode):
+                path = place.relative_to(self._root).as_posix()
+                found.append(Entry(path, status.st_size, status.st_mtime_ns // 1000))
+        return tuple(sorted(found, key=lambda entry: entry.path))
+
     def remove(self, path: str) -> None:
         """Remove a folder and all in it."""
         shutil.rmtree(self._root / path, ignore_errors=True)
+
+    def remove_file(self, path: str) -> None:
+        """Remove a file."""
+        try:
+            (self._root / path).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"cannot remove {self._root / path}: {error.strerror}", path=str(self._root / path)
+            ) from error
 
     def uri(self, path: str) -> str:
         """A file: URI, so that Spark looks nowhere else."""

@@ -5,6 +5,7 @@ What Spark cannot compute exactly is refused when the hub is opened.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,9 +23,12 @@ from everview.hub.contents import contents, local_rows
 from everview.hub.explain import explain_view
 from everview.hub.files import Files, open_files
 from everview.hub.inbox import Arrival, Inbox
-from everview.hub.record import commit, latest
+from everview.hub.publish import PublishReport, is_due, publish
+from everview.hub.record import Record, commit, latest, read
 from everview.hub.refresh import Refreshing, RefreshReport
+from everview.hub.retention import Retention
 from everview.hub.tables import Catalog, catalog
+from everview.hub.vacuum import EVERY, VacuumReport, vacuum
 from everview.hub.workshop import DriverWorkshop, Workshop
 from everview.language.order import sorted_rows
 from everview.language.program import Program
@@ -45,7 +49,16 @@ Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 class Hub:
     """What a program declares, at a folder or URI; open it with `Hub.open`."""
 
-    def __init__(self, spark: SparkSession, files: Files, program: Program, name: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: Files,
+        program: Program,
+        name: str,
+        *,
+        retention: Retention | None = None,
+        freshness: float | None = None,
+    ) -> None:
         self.name = name
         self.program = program
         self._spark = spark
@@ -56,25 +69,42 @@ class Hub:
         self._inbox = Inbox(files, self._record.arrived)
         self._tasks = spark.sparkContext.defaultParallelism
         self._compactor = Compactor(spark, files, self._catalog.layouts, self._tasks)
+        self._retention = retention if retention is not None else Retention()
+        self._freshness = freshness
         self._driver_rows = DRIVER_ROWS
         self._closed = False
+        # Held by whoever makes files or removes them: no vacuum meets half a refresh.
+        self._turn = threading.RLock()
+        self._inbox.clear(self._record.arrived)
+        vacuum(files, self._retention, grace=0)
 
     @classmethod
     def open(
-        cls, uri: str | Path, program: Program, *, spark: SparkSession | None = None, name: str = "hub"
+        cls,
+        uri: str | Path,
+        program: Program,
+        *,
+        spark: SparkSession | None = None,
+        name: str = "hub",
+        freshness: float | None = None,
+        retain_refreshes: int = 100,
+        retain_days: float = 7,
     ) -> Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
 
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
+        With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
+        last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were.
         """
         files = open_files(uri)
+        retention = Retention(retain_refreshes, retain_days)
         session = (spark if spark is not None else start_session()).newSession()
         for setting in defaults():
             if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
                 session.conf.set(setting.name, setting.value)
         # Each shuffle would be a job of its own, and a refresh has many small ones.
         session.conf.set("spark.sql.adaptive.enabled", "false")
-        return cls(session, files, program, name)
+        return cls(session, files, program, name, retention=retention, freshness=freshness)
 
     def insert(self, relation: str, rows: DataFrame | Rows) -> int:
         """Write rows, or a DataFrame's, into a relation at the next refresh; how many were accepted."""
@@ -85,8 +115,21 @@ class Hub:
         return self._put(relation, rows, present=False)
 
     def refresh(self) -> RefreshReport:
-        """Bring everything that has arrived into the relations and all views, at once or not at all."""
+        """Bring everything that has arrived into the relations and all views, at once or not at all.
+
+        It is made once its record is written. What is done after that, to publish or to vacuum, may fail and
+        leaves the refresh; the next one tries again.
+        """
         self._require_open()
+        with self._turn:
+            report = self._refresh()
+            if report.arrivals and report.refresh % EVERY == 0:
+                self.vacuum()
+            if is_due(self._files, self._record, self._freshness):
+                self.publish()
+        return report
+
+    def _refresh(self) -> RefreshReport:
         arrivals = self._inbox.arrivals(self._record.arrived)
         if not arrivals and self._record.refresh:
             return RefreshReport(self._record.refresh, 0)
@@ -99,19 +142,38 @@ class Hub:
         self._inbox.forget(self._record.arrived)
         return report
 
-    def table(self, name: str) -> DataFrame:
-        """A relation or view as of the last refresh, its rows as often as they occur."""
+    def publish(self) -> PublishReport:
+        """Bring the published tables to the last refresh: Delta tables of plain rows, under `published/`."""
+        self._require_open()
+        with self._turn:
+            return publish(self._spark, self._files, self._catalog, self._record)
+
+    def vacuum(self) -> VacuumReport:
+        """Remove the files that no retained refresh and no version published from one needs.
+
+        It waits for a refresh that is under way. A hub vacuums by itself when it is opened, and now and then.
+        """
+        self._require_open()
+        with self._turn:
+            return vacuum(self._files, self._retention, since_us=self._compactor.since_us())
+
+    def table(self, name: str, *, at: int | None = None) -> DataFrame:
+        """A relation or view as of the last refresh, or of refresh `at`, its rows as often as they occur."""
         fields = self.program.schema(name)
         columns = zip(column_names(len(fields)), fields, strict=True)
         names = [f"{column} AS `{field.name.replace('`', '``')}`" for column, field in columns]
-        return self._current(name).selectExpr(*names)
+        return self._contents(name, self._at(at)).selectExpr(*names)
 
-    def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """The rows of a relation or view as of the last refresh, sorted (see `language.order`)."""
+    def rows(self, name: str, *, at: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a relation or view as of the last refresh, or of refresh `at`, sorted.
+
+        The order is that of `language.order`.
+        """
         self._require_open()
         schema = self.program.schema(name)
-        few = local_rows(self._files, self._catalog, self._record, name, self._driver_rows)
-        return sorted_rows(rows_of(self._current(name), schema) if few is None else few)
+        record = self._at(at)
+        few = local_rows(self._files, self._catalog, record, name, self._driver_rows)
+        return sorted_rows(rows_of(self._contents(name, record), schema) if few is None else few)
 
     def explain(self, name: str) -> str:
         """How a view is kept: each operator, and how much is read to carry a change through it."""
@@ -160,10 +222,19 @@ class Hub:
             raise DataError(f"{name} is a view: write into the relations it reads", relation=name)
         raise DataError(f"there is no relation {name}", relation=name)
 
-    def _current(self, name: str) -> DataFrame:
+    def _contents(self, name: str, record: Record) -> DataFrame:
         self._require_open()
-        self.program.schema(name)
-        return contents(self._spark, self._files, self._catalog, self._record, name)
+        return contents(self._spark, self._files, self._catalog, record, name)
+
+    def _at(self, at: int | None) -> Record:
+        """The record of a retained refresh."""
+        if at is None or at == self._record.refresh:
+            return self._record
+        retained = self._retention.retained(self._files)
+        if at in retained:
+            return read(self._files, at)
+        there = f"{retained[0]} to {retained[-1]} are" if retained else "none has been made yet"
+        raise DataError(f"refresh {at} is not retained: {there}", value=at)
 
 
 def _check_plans(catalog: Catalog) -> None:

@@ -87,6 +87,13 @@ class Inbox:
             if self._number(name) <= taken:
                 self._files.remove(f"{_FOLDER}/{name}")
 
+    def clear(self, taken: int) -> None:
+        """Remove also the folders that a crash left without their mark: no write is under way."""
+        self.forget(taken)
+        for name in self._files.list(_FOLDER):
+            if _MARK not in self._files.list(f"{_FOLDER}/{name}"):
+                self._files.remove(f"{_FOLDER}/{name}")
+
     def put_rows(self, relation: Relation, rows: Rows, *, present: bool) -> int:
         """Rows as Python values; how many there were."""
         keyed = relation.semantics is Semantics.KEYED

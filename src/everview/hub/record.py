@@ -13,7 +13,7 @@ from everview.errors import StoreError
 from everview.hub.files import Files
 from everview.hub.runs import Run
 
-__all__ = ["FORMAT", "Record", "commit", "latest", "read", "refreshes"]
+__all__ = ["FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes"]
 
 FORMAT = 2
 _FOLDER = "refreshes"
@@ -36,6 +36,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def runs(self, table: str) -> tuple[Run, ...]:
         """The runs of a table; none when nothing was ever in it."""
         return self.tables.get(table, ())
+
+    def paths(self) -> set[str]:
+        """The files that it names."""
+        return {part.path for runs in self.tables.values() for run in runs for part in run.parts}
 
 
 class _Header(msgspec.Struct):
@@ -91,3 +95,8 @@ def commit(files: Files, record: Record) -> None:
             f"another hub has made refresh {record.refresh} of this store: close this one and reopen",
             path=_path(record.refresh),
         )
+
+
+def forget(files: Files, refresh: int) -> None:
+    """Remove a record; what it named is named no longer."""
+    files.remove_file(_path(refresh))

@@ -1,0 +1,114 @@
+"""One published table as a Delta Lake table: what its log says, and how a version is committed.
+
+A commit carries two marks. The application transaction, the table's name with the number of the refresh, is
+how Delta says which batch a table has; but a repeated one is accepted silently, so it is looked at before.
+What decides is the other: a digest of the runs that the rows were read from, among the commit's notes. Equal
+runs are equal rows, whatever the number of the refresh.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import Schema as DeltaSchema
+from deltalake.transaction import AddAction, create_table_with_add_actions
+
+from everview.engines.spark.types import arrow_type
+from everview.hub.files import Entry, Files
+from everview.language.plan import Schema
+
+__all__ = ["Mark", "State", "commit", "new_file", "state"]
+
+_NOTE = "everview"
+_RECENT = 20
+"""How many commits are looked through for ours: others may have compacted the table since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a commit shows: a refresh of a table, read from the runs of this digest."""
+
+    table: str
+    refresh: int
+    runs: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The last version of a table, the folders its files lie in, and the marks of its last commit by us."""
+
+    version: int
+    folders: tuple[str, ...]
+    refresh: int | None
+    runs: str | None
+
+    def shows(self, mark: Mark) -> bool:
+        """Whether the table has these rows already."""
+        return self.runs == mark.runs if self.runs is not None else self.refresh == mark.refresh
+
+
+def state(uri: str, table: str) -> State | None:
+    """What the log of a table says; None when there is no table yet."""
+    if not DeltaTable.is_deltatable(uri):
+        return None
+    found = DeltaTable(uri)
+    notes = (entry.get(_NOTE) for entry in found.history(_RECENT))
+    runs = next((str(note["runs"]) for note in notes if note), None)
+    folders = {path.rsplit("/", 2)[-2] for path in found.file_uris()}
+    return State(found.version(), tuple(sorted(folders)), found.transaction_version(table), runs)
+
+
+def commit(uri: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
+    """Make these files all of the table, which is created if need be; others' readers see all or nothing."""
+    properties = CommitProperties(
+        custom_metadata={_NOTE: {"refresh": mark.refresh, "runs": mark.runs}},
+        app_transactions=[Transaction(mark.table, mark.refresh, _now_ms())],
+    )
+    columns = DeltaSchema.from_arrow(_arrow_schema(schema))
+    if DeltaTable.is_deltatable(uri):
+        DeltaTable(uri).create_write_transaction(
+            list(added), "overwrite", columns, commit_properties=properties
+        )
+    else:
+        create_table_with_add_actions(
+            uri, columns, list(added), name=mark.table, commit_properties=properties
+        )
+
+
+def new_file(files: Files, entry: Entry, folder: str) -> AddAction | None:
+    """A Parquet file in a folder of the table, as a commit adds it; None when it has no rows.
+
+    Its counts are those of its footer: wrong ones would lose rows in readers without a word. Least and
+    greatest values are left out, since rows lie in the order of their hashes: no file could be passed over.
+    """
+    footer = pq.read_metadata(files.local(entry.path))
+    if not footer.num_rows:
+        return None
+    stats = {"numRecords": footer.num_rows, "nullCount": _null_counts(footer)}
+    name = entry.path.rpartition("/")[2]
+    return AddAction(f"{folder}/{name}", entry.size, {}, entry.written_us // 1000, True, json.dumps(stats))
+
+
+def _null_counts(footer: pq.FileMetaData) -> dict[str, int]:
+    """How many NULLs each column has, where the footer tells."""
+    counts = {}
+    for place, field in enumerate(footer.schema.to_arrow_schema()):
+        groups = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
+        if all(group is not None and group.has_null_count for group in groups):
+            counts[field.name] = sum(group.null_count for group in groups)
+    return counts
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    """The columns by their names; NULL may be anywhere, as in the files that Spark writes."""
+    return pa.schema([pa.field(field.name, arrow_type(field.type)) for field in schema])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
