@@ -9,6 +9,7 @@ Several tables' runs may lie in one file, each from an offset on.
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,10 +21,23 @@ from numpy.typing import NDArray
 from everview.engines.spark.hashing import Hashes
 from everview.hub.ranks import Rank, ranks
 
-__all__ = ["HASH", "RANK", "Layout", "Part", "Run", "merged", "packed", "sealed", "spread"]
+__all__ = [
+    "HASH",
+    "RANK",
+    "Layout",
+    "Part",
+    "Run",
+    "equal",
+    "merged",
+    "packed",
+    "sealed",
+    "shared_hashes",
+    "spread",
+]
 
 HASH, RANK = "h", "o"
 _ALIGNMENT = 64
+_SHARED = b"shared"
 _SPREAD = np.int64(56)
 
 
@@ -39,12 +53,12 @@ class Layout:
     nulls: bool = True
     latest: bool = False
     key: tuple[int, ...] | None = None
-    """Which columns say which row, where that are not the first ones."""
+    """Which columns say which row, where that are not the first ones; of ranked rows, their key."""
 
     @property
     def identity(self) -> tuple[int, ...]:
         """The columns that say which row."""
-        return tuple(range(self.width)) if self.key is None else self.key
+        return tuple(range(self.width)) if self.key is None or self.order else self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +107,35 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 def _sorted(table: pa.Table, layout: Layout) -> pa.Table:
     if layout.order:
         order = pc.sort_indices(table, sort_keys=[(HASH, "ascending"), (RANK, "ascending")])
-        return table.take(order)
+        return _marked(table.take(order), layout)
     hashes = table.column(HASH).to_numpy()
     if np.all(hashes[:-1] <= hashes[1:]):
         return table
     return table.take(pa.array(np.argsort(hashes, kind="stable")))
 
 
+def _marked(table: pa.Table, layout: Layout) -> pa.Table:
+    """Ranked rows with a note of the hashes that two keys share: their ranks do not count from one end."""
+    hashes = table.column(HASH).to_numpy()
+    again = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
+    differs = np.zeros(len(again), dtype=bool)
+    for place in layout.key or ():
+        column = table.column(2 + place)
+        differs |= ~equal(column.take(pa.array(again)), column.take(pa.array(again - 1)))
+    shared = np.unique(hashes[again[differs]]).tolist()
+    return table.replace_schema_metadata({_SHARED: json.dumps(shared)} if shared else None)
+
+
+def shared_hashes(table: pa.Table) -> list[int]:
+    """The hashes that two keys share in a run of ranked rows."""
+    noted = (table.schema.metadata or {}).get(_SHARED)
+    found: list[int] = json.loads(noted) if noted is not None else []
+    return found
+
+
 def merged(tables: Sequence[pa.Table], layout: Layout) -> pa.Table:
     """What several runs, or pieces of them, say together; rows that are gone are left out."""
-    table = pa.concat_tables(tables)
+    table = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
     if layout.latest:
         return _latest(table, layout)
     head = 2 if layout.order else 1
@@ -110,7 +143,7 @@ def merged(tables: Sequence[pa.Table], layout: Layout) -> pa.Table:
     keys, sums = names[: head + layout.width], names[head + layout.width :]
     grouped = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in sums])
     columns = [*(grouped.column(name) for name in keys), *(_summed(grouped, table, name) for name in sums)]
-    found = pa.Table.from_arrays(columns, schema=table.schema)
+    found = pa.Table.from_arrays(columns, schema=table.schema.remove_metadata())
     there = [pc.not_equal(found.column(name), pa.scalar(0, found.schema.field(name).type)) for name in sums]
     present = there[0]
     for more in there[1:]:
@@ -138,14 +171,14 @@ def _latest(table: pa.Table, layout: Layout) -> pa.Table:
     mine, theirs = table.select(keys).take(followers), table.select(keys).take(leaders[followers])
     same = np.ones(len(followers), dtype=bool)
     for name in keys:
-        same &= _equal(mine.column(name), theirs.column(name))
+        same &= equal(mine.column(name), theirs.column(name))
     if same.all():
         return table.filter(pa.array(first))
     return table.take(pa.array(_first_of_each(table, keys)))
 
 
-def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """NULL is NULL, and NaN is NaN."""
+def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Row by row; NULL is NULL, and NaN is NaN."""
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     equal = pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
     if pa.types.is_floating(left.type):

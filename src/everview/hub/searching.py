@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from everview.engines.spark.hashing import Hashes
-from everview.hub.runs import HASH, RANK, Layout, Part, merged
+from everview.hub.runs import HASH, RANK, Layout, Part, equal, merged, shared_hashes
 
 __all__ = ["Request", "TooManyError", "search"]
 
@@ -106,27 +106,53 @@ def _together(tables: Sequence[pa.Table], layout: Layout, most: int | None) -> p
     _check(sum(table.num_rows for table in tables), most)
     if not tables:
         return None
-    return merged(tables, layout) if len(tables) > 1 else tables[0]
+    return merged(tables, layout) if len(tables) > 1 else tables[0].replace_schema_metadata(None)
 
 
 def _ranked(
     request: Request, tables: Sequence[pa.Table], hashes: Hashes, needed: Places, most: int | None
 ) -> pa.Table | None:
-    ends = [side for side, wanted in ((False, request.first), (True, request.last)) if wanted]
-    found = [
-        table
-        for last in ends
-        for table in _ends(request.layout, tables, hashes, needed, last=last, most=most)
-    ]
-    if not found:
-        return None
-    if len(found) == 1:
-        return found[0]
+    shared = _shared(request.layout, tables, hashes)
+    found = [_plain(table, hashes[shared]) for table in tables] if shared.any() else []
+    found = [merged(found, request.layout)] if found else []
+    for last, wanted in ((False, request.first), (True, request.last)):
+        if wanted:
+            found += _ends(request.layout, tables, hashes[~shared], needed[~shared], last=last, most=most)
+    found = [table.replace_schema_metadata(None) for table in found if table.num_rows]
+    if len(found) < 2:
+        return found[0] if found else None
     # A row that both ends have has the same sum in both.
     both = pa.concat_tables(found)
     names = both.column_names
     once = both.group_by(names, use_threads=False).aggregate([])
     return pa.Table.from_arrays([once.column(name) for name in names], schema=both.schema)
+
+
+def _plain(table: pa.Table, hashes: Hashes) -> pa.Table:
+    starts, ends = _ranges(table, hashes)
+    return table.take(pa.array(_expanded(starts, ends)[0]))
+
+
+def _shared(layout: Layout, tables: Sequence[pa.Table], hashes: Hashes) -> NDArray[np.bool_]:
+    """The hashes that two keys share: within a run, where that is noted, or between runs."""
+    noted = [value for table in tables for value in shared_hashes(table)]
+    found = np.isin(hashes, np.array(noted, dtype=np.int64))
+    leaders: pa.Table | None = None
+    owners = np.full(len(hashes), -1)
+    for table in tables:
+        starts, ends = _ranges(table, hashes)
+        here = np.flatnonzero(ends > starts)
+        keys = table.select([2 + place for place in layout.key or ()]).take(pa.array(starts[here]))
+        met = np.flatnonzero(owners[here] >= 0)
+        if leaders is not None and len(met):
+            theirs = leaders.take(pa.array(owners[here[met]]))
+            for mine, other in zip(keys.take(pa.array(met)).columns, theirs.columns, strict=True):
+                found[here[met]] |= ~equal(mine, other)
+        fresh = np.flatnonzero(owners[here] < 0)
+        owners[here[fresh]] = np.arange(len(fresh)) + (leaders.num_rows if leaders is not None else 0)
+        more = keys.take(pa.array(fresh))
+        leaders = more if leaders is None else pa.concat_tables([leaders, more])
+    return found
 
 
 def _ends(

@@ -80,4 +80,4 @@ def _layout(kept: Kept) -> Layout:
         if not isinstance(key.expression, Column):
             raise TypeError("what rows are ordered by is a column")
         order.append(Rank(key.expression.index, key.descending, key.nulls_first))
-    return Layout(kept.width, tuple(order), kept.nulls)
+    return Layout(kept.width, tuple(order), kept.nulls, key=kept.keys if order else None)
