@@ -64,5 +64,4 @@ def test_an_arrow_function_that_means_something_else_is_caught(monkeypatch):
 
     monkeypatch.setitem(vectors._COMPARISONS, ">", vectors._COMPARISONS[">="])
     with pytest.raises(Difference):
-        for seed in range(100):
-            check_case(generate_case(seed, statements=5), lambda program: CircuitStore(program, OnDriver))
+        check_seeds(range(100))
