@@ -20,10 +20,10 @@ from everview.engines.spark.hashing import Hashes, hash_text
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.types import arrow_schema, column_names, from_arrow, spark_schema
 from everview.hub.files import Files, open_files
-from everview.hub.inbox import Arrival
+from everview.hub.inbox import Arrival, parquet_files
 from everview.hub.lookup import open_part, ranges
 from everview.hub.record import Record
-from everview.hub.runs import HASH, Layout, Part, Run, packed, sealed
+from everview.hub.runs import FOLDER, HASH, Layout, Part, Run, packed, sealed
 from everview.hub.searching import Request, search
 from everview.hub.tables import Hashed
 from everview.hub.workshop import DriverWorkshop, Found, Wanted, Workshop
@@ -83,7 +83,8 @@ class ClusterWorkshop:
         *fields, _ = table.schema
         parts = []
         for arrival in arrivals:
-            read = self._spark.read.schema(spark_schema(fields)).parquet(self._files.uri(arrival.folder))
+            paths = [self._files.uri(path) for path in parquet_files(self._files, arrival.folder)]
+            read = self._spark.read.schema(spark_schema(fields)).parquet(*paths)
             mark = F.lit(2 * arrival.number + arrival.present).cast("bigint").alias(f"c{len(fields)}")
             parts.append(read.select("*", mark))
         united = parts[0]
@@ -176,7 +177,7 @@ class ClusterWorkshop:
         # Ranges of equal width, because hashes are spread evenly.
         ranges_text = f"CAST((shiftright({HASH}, 56) + 128) * {self._tasks} DIV 256 AS INT)"
         placed = frame.repartitionById(self._tasks, F.expr(ranges_text))
-        path = f"runs/{uuid.uuid4().hex}"
+        path = f"{FOLDER}/{uuid.uuid4().hex}"
         self.jobs += 1
         written = placed.mapInArrow(_writing(self._files.uri(""), path, layout, schema), _PLACES).toArrow()
         parts = tuple(Part(**place) for place in written.to_pylist())

@@ -1,20 +1,36 @@
 """The files of a hub behind one small interface; nothing else in `hub/` touches a file system.
 
 Paths are relative to the hub's URI, with `/` between their parts. The contract that every implementation
-keeps: `create` makes a file whole or not at all, and never replaces one; what a listing shows can be read.
+keeps: `create` makes a file whole or not at all, and never replaces one; what it made outlasts a loss of
+power, and so what is created after it is never there alone; what a listing shows can be read.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import shutil
 import uuid
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from everview.errors import StoreError
 
-__all__ = ["Files", "LocalFiles", "open_files"]
+__all__ = ["Files", "LocalFiles", "LockedError", "open_files"]
+
+_NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS)
+
+
+class LockedError(Exception):
+    """A file is locked by another, who wrote `owner` into it."""
+
+    def __init__(self, owner: bytes) -> None:
+        self.owner = owner
+        super().__init__("locked")
 
 
 class Files(Protocol):
@@ -32,8 +48,31 @@ class Files(Protocol):
         """The names in a folder, sorted; none when there is no such folder."""
         ...
 
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        ...
+
     def remove(self, path: str) -> None:
-        """Remove a folder and all in it; nothing happens when there is none."""
+        """Remove a file, or a folder and all in it; nothing happens when there is none."""
+        ...
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file or folder another path, where nothing is."""
+        ...
+
+    def settle(self, folder: str) -> None:
+        """Make what others, such as Spark, have written into a folder outlast a loss of power."""
+        ...
+
+    def sweep(self, folder: str) -> None:
+        """Remove from a folder what a crash has left of files that were never made."""
+        ...
+
+    def lock(self, path: str, owner: bytes) -> Callable[[], object] | None:
+        """Lock a file until the answer is called or this process ends; None where there are no locks.
+
+        LockedError when another has it, be it in this process.
+        """
         ...
 
     def uri(self, path: str) -> str:
@@ -54,10 +93,13 @@ class LocalFiles:
     def create(self, path: str, content: bytes) -> bool:
         """Write beside it, then give it its name: a link fails where a rename would replace."""
         target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.parent / f".{uuid.uuid4().hex}"
         try:
-            draft.write_bytes(content)
+            self._make_folder(target.parent)
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             target.hardlink_to(draft)
         except FileExistsError:
             return False
@@ -65,7 +107,16 @@ class LocalFiles:
             raise StoreError(f"cannot write {target}: {error.strerror}", path=str(target)) from error
         finally:
             draft.unlink(missing_ok=True)
+        _sync(target.parent)
         return True
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder and those above it, each of which is to last."""
+        if folder.is_dir():
+            return
+        self._make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
 
     def read(self, path: str) -> bytes:
         """The content of a file."""
@@ -83,9 +134,66 @@ class LocalFiles:
             return []
         return sorted(entry.name for entry in place.iterdir() if not entry.name.startswith("."))
 
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        return (self._root / path).exists()
+
     def remove(self, path: str) -> None:
-        """Remove a folder and all in it."""
-        shutil.rmtree(self._root / path, ignore_errors=True)
+        """Remove a file, or a folder and all in it; that it lasts is not promised."""
+        place = self._root / path
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            place.unlink(missing_ok=True)
+
+    def move(self, path: str, target: str) -> None:
+        """Rename it."""
+        place, goal = self._root / path, self._root / target
+        try:
+            self._make_folder(goal.parent)
+            place.rename(goal)
+        except OSError as error:
+            raise StoreError(f"cannot move {place} to {goal}: {error.strerror}", path=str(place)) from error
+        _sync(place.parent)
+        _sync(goal.parent)
+
+    def settle(self, folder: str) -> None:
+        """Every file, then every folder, the folder's own among those of its parent."""
+        place = self._root / folder
+        for path in sorted(place.rglob("*"), reverse=True):
+            _sync(path)
+        _sync(place)
+        _sync(place.parent)
+
+    def sweep(self, folder: str) -> None:
+        """Remove the drafts."""
+        for draft in (self._root / folder).glob(".*"):
+            if draft.is_file():
+                draft.unlink(missing_ok=True)
+
+    def lock(self, path: str, owner: bytes) -> Callable[[], object] | None:
+        """A lock of the system's, which gives it back when the process dies, however it does."""
+        target = self._root / path
+        try:
+            self._make_folder(target.parent)
+            opened = os.open(target, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot write {target}: {error.strerror}", path=str(target)) from error
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(opened, 0)
+            os.pwrite(opened, owner, 0)
+        except BlockingIOError as error:
+            held = os.pread(opened, 4096, 0)
+            os.close(opened)
+            raise LockedError(held) from error
+        except OSError as error:
+            os.close(opened)
+            if error.errno in _NO_LOCKS:
+                return None
+            raise StoreError(f"cannot lock {target}: {error.strerror}", path=str(target)) from error
+        # A hub that is forgotten without being closed does not stand in the way of the next.
+        return weakref.finalize(self, _unlock, opened)
 
     def uri(self, path: str) -> str:
         """A file: URI, so that Spark looks nowhere else."""
@@ -94,6 +202,21 @@ class LocalFiles:
     def local(self, path: str) -> str:
         """The file itself."""
         return str(self._root / path)
+
+
+def _sync(path: Path) -> None:
+    """Have the system write out a file, or the names in a folder."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _unlock(opened: int) -> None:
+    """Unlocked before it is closed: a process that was forked meanwhile has it open too."""
+    fcntl.flock(opened, fcntl.LOCK_UN)
+    os.close(opened)
 
 
 def open_files(uri: str | Path) -> Files:

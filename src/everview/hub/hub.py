@@ -5,6 +5,7 @@ What Spark cannot compute exactly is refused when the hub is opened.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +21,12 @@ from everview.hub.cluster import ClusterWorkshop
 from everview.hub.contents import contents, local_rows
 from everview.hub.explain import explain_view
 from everview.hub.files import Files, open_files
-from everview.hub.inbox import Arrival, Inbox
-from everview.hub.record import commit, latest
+from everview.hub.inbox import Arrival
+from everview.hub.lease import Lease, hold
+from everview.hub.opening import begin_epoch, recover
+from everview.hub.record import commit, require_epoch
 from everview.hub.refresh import Refreshing, RefreshReport
+from everview.hub.screening import Rejected, Screening
 from everview.hub.tables import Catalog, catalog
 from everview.hub.workshop import DriverWorkshop, Workshop
 from everview.language.order import sorted_rows
@@ -44,15 +48,17 @@ Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 class Hub:
     """What a program declares, at a folder or URI; open it with `Hub.open`."""
 
-    def __init__(self, spark: SparkSession, files: Files, program: Program, name: str) -> None:
+    def __init__(self, spark: SparkSession, files: Files, catalog: Catalog, name: str, lease: Lease) -> None:
         self.name = name
-        self.program = program
+        self.program = catalog.program
         self._spark = spark
         self._files = files
-        self._catalog = catalog(program)
-        _check_plans(self._catalog)
-        self._record = latest(files, program.hash)
-        self._inbox = Inbox(files, self._record.arrived)
+        self._catalog = catalog
+        self._lease = lease
+        self._record = begin_epoch(files, catalog.program.hash)
+        self._inbox = recover(files, self._record)
+        self._screening = Screening(files, catalog.program)
+        self._rejected: tuple[Rejected, ...] = ()
         self._driver_rows = DRIVER_ROWS
         self._closed = False
 
@@ -63,14 +69,18 @@ class Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
 
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
+        StoreError when a live hub has the store open (see `lease`).
         """
         files = open_files(uri)
         _check(program)
-        session = (spark if spark is not None else start_session()).newSession()
-        for setting in defaults():
-            if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
-                session.conf.set(setting.name, setting.value)
-        return cls(session, files, program, name)
+        kept = catalog(program)
+        _check_plans(kept)
+        lease = hold(files)
+        try:
+            return cls(_session(spark), files, kept, name, lease)
+        except BaseException:
+            lease.give_up()
+            raise
 
     def insert(self, relation: str, rows: DataFrame | Rows) -> int:
         """Write rows, or a DataFrame's, into a relation at the next refresh; how many were accepted."""
@@ -82,13 +92,27 @@ class Hub:
 
     def refresh(self) -> RefreshReport:
         """Bring everything that has arrived into the relations and all views, at once or not at all."""
-        self._require_open()
-        arrivals = self._inbox.arrivals(self._record.arrived)
-        if not arrivals and self._record.refresh:
-            return RefreshReport(self._record.refresh, 0)
+        self._require_store()
+        waiting = self._inbox.waiting(self._record.arrived)
+        arrivals, rejected = self._screening.screen(waiting, self._driver_rows // _EACH_ARRIVAL)
+        self._rejected += rejected
+        if arrivals or not self._record.refresh:
+            report = self._refresh(arrivals)
+        else:
+            report = RefreshReport(self._record.refresh, 0)
+        told, self._rejected = self._rejected, ()
+        return dataclasses.replace(report, rejected=told)
+
+    def _refresh(self, arrivals: Sequence[Arrival]) -> RefreshReport:
         tasks = self._spark.sparkContext.defaultParallelism
         refreshing = Refreshing(self._catalog, self._workshop(arrivals, tasks), self._record)
-        report = refreshing.run(arrivals)
+        try:
+            report = refreshing.run(arrivals)
+        except Exception as error:
+            unreadable = self._screening.blame(arrivals, error)
+            if unreadable is None:
+                raise
+            raise unreadable from error
         commit(self._files, refreshing.record)
         self._record = refreshing.record
         self._inbox.forget(self._record.arrived)
@@ -116,7 +140,9 @@ class Hub:
 
     def close(self) -> None:
         """Give the store up; the Spark session goes on, for others may use it."""
-        self._closed = True
+        if not self._closed:
+            self._closed = True
+            self._lease.give_up()
 
     def __enter__(self) -> Self:
         return self
@@ -130,12 +156,23 @@ class Hub:
         if self._closed:
             raise StoreError(f"{self.name} is closed: open it again")
 
-    def _put(self, name: str, rows: DataFrame | Rows, *, present: bool) -> int:
+    def _require_store(self) -> None:
+        """StoreError when the store is no longer ours, as far as can be known."""
         self._require_open()
+        self._lease.check()
+        require_epoch(self._files, self._record)
+
+    def _put(self, name: str, rows: DataFrame | Rows, *, present: bool) -> int:
+        self._require_store()
         relation = self._relation(name)
         if isinstance(rows, DataFrame):
-            return self._inbox.put_frame(relation, rows, present=present)
-        return self._inbox.put_rows(relation, rows, present=present)
+            accepted = self._inbox.put_frame(relation, rows, present=present)
+        else:
+            accepted = self._inbox.put_rows(relation, rows, present=present)
+        # Who takes the store over makes a record, then looks into the inbox. If there is none now, this write
+        # will be seen; else it may have come too late, with a number that is in a refresh already.
+        require_epoch(self._files, self._record)
+        return accepted
 
     def _workshop(self, arrivals: Sequence[Arrival], tasks: int) -> Workshop:
         def enlarge(small: DriverWorkshop | None) -> Workshop:
@@ -156,6 +193,14 @@ class Hub:
         self._require_open()
         self.program.schema(name)
         return contents(self._spark, self._files, self._catalog, self._record, name)
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    session = (spark if spark is not None else start_session()).newSession()
+    for setting in defaults():
+        if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
+            session.conf.set(setting.name, setting.value)
+    return session
 
 
 _LATER = {

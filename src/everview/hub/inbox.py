@@ -8,6 +8,7 @@ is there whole or not at all, survives a crash, and is in exactly one refresh.
 from __future__ import annotations
 
 import io
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,12 +29,13 @@ from everview.language.relations import Relation
 from everview.language.types import Field, Kind
 from everview.language.values import check_rows
 
-__all__ = ["Arrival", "Inbox", "read_arrivals"]
+__all__ = ["FOLDER", "Arrival", "Inbox", "number_of", "parquet_files", "read_arrivals", "read_mark"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
-_FOLDER = "inbox"
+FOLDER = "inbox"
 _MARK = "_arrival.json"
+_NAME = re.compile(r"(\d{12,})-\w+")
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -46,17 +48,34 @@ class Arrival(msgspec.Struct, frozen=True):
     folder: str
 
 
+def number_of(name: str) -> int | None:
+    """The number of the write that a folder of this name holds; None when it is not a name of ours."""
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def parquet_files(files: Files, folder: str) -> list[str]:
+    """The paths of a write's files."""
+    return [f"{folder}/{name}" for name in files.list(folder) if name.endswith(".parquet")]
+
+
+def read_mark(files: Files, name: str) -> Arrival:
+    """The write in a folder of this name; msgspec.DecodeError when its mark is damaged."""
+    content = files.read(f"{FOLDER}/{name}/{_MARK}")
+    # Where it lies is what counts, not where it was written.
+    return msgspec.structs.replace(msgspec.json.decode(content, type=Arrival), folder=f"{FOLDER}/{name}")
+
+
 def read_arrivals(files: Files, schema: Schema, arrivals: Sequence[Arrival]) -> pa.Table:
     """The rows of writes to one relation, and twice the number of the write, plus one if it is an insert."""
     tables = []
     *fields, _ = schema
     wanted = arrow_schema(fields)
     for arrival in arrivals:
-        for name in files.list(arrival.folder):
-            if name.endswith(".parquet"):
-                table = pq.read_table(io.BytesIO(files.read(f"{arrival.folder}/{name}"))).cast(wanted)
-                mark = pa.array(np.full(table.num_rows, 2 * arrival.number + arrival.present))
-                tables.append(table.append_column(f"c{len(fields)}", mark))
+        for path in parquet_files(files, arrival.folder):
+            table = pq.read_table(io.BytesIO(files.read(path))).cast(wanted)
+            mark = pa.array(np.full(table.num_rows, 2 * arrival.number + arrival.present))
+            tables.append(table.append_column(f"c{len(fields)}", mark))
     return pa.concat_tables(tables)
 
 
@@ -65,26 +84,34 @@ class Inbox:
 
     def __init__(self, files: Files, taken: int) -> None:
         self._files = files
-        self._next = max([taken, *(self._number(name) for name in files.list(_FOLDER))]) + 1
+        self._next = max([taken, *(number for _, number in self._numbered())]) + 1
 
-    @staticmethod
-    def _number(name: str) -> int:
-        return int(name.partition("-")[0])
+    def _numbered(self) -> list[tuple[str, int]]:
+        found = [(name, number_of(name)) for name in self._files.list(FOLDER)]
+        return [(name, number) for name, number in found if number is not None]
 
-    def arrivals(self, taken: int) -> list[Arrival]:
-        """Those that are complete and not in a refresh, in the order of their numbers."""
-        found = []
-        for name in self._files.list(_FOLDER):
-            folder = f"{_FOLDER}/{name}"
-            if self._number(name) > taken and _MARK in self._files.list(folder):
-                found.append(msgspec.json.decode(self._files.read(f"{folder}/{_MARK}"), type=Arrival))
-        return found
+    def waiting(self, taken: int) -> list[str]:
+        """The names of folders that are complete and not in a refresh, and of what has no place here."""
+        return [
+            name
+            for name in self._files.list(FOLDER)
+            if (number := number_of(name)) is None or (number > taken and self._is_marked(name))
+        ]
+
+    def _is_marked(self, name: str) -> bool:
+        return self._files.exists(f"{FOLDER}/{name}/{_MARK}")
 
     def forget(self, taken: int) -> None:
         """Remove the folders of arrivals that are in a refresh."""
-        for name in self._files.list(_FOLDER):
-            if self._number(name) <= taken:
-                self._files.remove(f"{_FOLDER}/{name}")
+        for name, number in self._numbered():
+            if number <= taken:
+                self._files.remove(f"{FOLDER}/{name}")
+
+    def forget_unfinished(self) -> None:
+        """Remove the folders of writes that never became whole; none may be under way."""
+        for name, _ in self._numbered():
+            if not self._is_marked(name):
+                self._files.remove(f"{FOLDER}/{name}")
 
     def put_rows(self, relation: Relation, rows: Rows, *, present: bool) -> int:
         """Rows as Python values; how many there were."""
@@ -117,12 +144,16 @@ class Inbox:
                     column=field.name,
                     expected=f"{field.type}, not NULL",
                 )
+        if not counts["rows"]:
+            self._files.remove(arrival.folder)
+            return 0
+        self._files.settle(arrival.folder)
         self._mark(arrival, int(counts["rows"]))
         return int(counts["rows"])
 
     def _next_arrival(self, relation: Relation, *, present: bool) -> Arrival:
         number, self._next = self._next, self._next + 1
-        return Arrival(number, relation.name, present, 0, f"{_FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
+        return Arrival(number, relation.name, present, 0, f"{FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
 
     def _mark(self, arrival: Arrival, rows: int) -> None:
         """Say that a write is whole; before that it is not there."""
@@ -136,7 +167,7 @@ def _named(relation: Relation) -> list[tuple[str, Field]]:
 
 def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(table, buffer)
+    pq.write_table(table, buffer, write_page_checksum=True)
     return buffer.getvalue()
 
 

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from everview.engines.spark.hashing import Hashes
 from everview.hub.ranks import Rank, ranks
 
-__all__ = ["HASH", "RANK", "Layout", "Part", "Run", "merged", "packed", "sealed", "spread"]
+__all__ = ["FOLDER", "HASH", "RANK", "Layout", "Part", "Run", "merged", "packed", "sealed", "spread"]
 
+FOLDER = "runs"
 HASH, RANK = "h", "o"
 _ALIGNMENT = 64
 _SPREAD = np.int64(56)
