@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import os
 import shutil
 import uuid
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -192,8 +192,7 @@ class LocalFiles:
             if error.errno in _NO_LOCKS:
                 return None
             raise StoreError(f"cannot lock {target}: {error.strerror}", path=str(target)) from error
-        # A hub that is forgotten without being closed does not stand in the way of the next.
-        return weakref.finalize(self, _unlock, opened)
+        return functools.partial(_unlock, opened)
 
     def uri(self, path: str) -> str:
         """A file: URI, so that Spark looks nowhere else."""

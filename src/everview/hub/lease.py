@@ -16,6 +16,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Protocol
 
@@ -84,7 +85,8 @@ class Lock:
     """A lease that is a locked file."""
 
     def __init__(self, unlock: Callable[[], object]) -> None:
-        self._unlock = unlock
+        # A hub that is forgotten without being closed does not stand in the way of the next.
+        self._unlock = weakref.finalize(self, unlock)
 
     @classmethod
     def take(cls, files: Files) -> Lock | None:
