@@ -95,7 +95,7 @@ class TestClaims:
         time.sleep(0.25)
         taken = Claim(files)
         lost._ended.clear()
-        with pytest.raises(StoreError, match="was taken over by process .* open it again"):
+        with pytest.raises(StoreError, match=r"was taken over by process .* open it again"):
             lost.check()
         lost.give_up()
         taken.check()
@@ -155,7 +155,7 @@ class TestPausedDrivers:
             hub.refresh()
             wake(paused)
             for attempt in (paused.refresh, lambda: paused.insert("t", [(2,)])):
-                with pytest.raises(StoreError, match="taken over .* open it again"):
+                with pytest.raises(StoreError, match=r"taken over .* open it again"):
                     attempt()
             hub.insert("t", [(3,)])
             hub.refresh()

@@ -150,7 +150,9 @@ class TestManyRows:
         folder, file = write_bad(hub, tmp_path)
         garbled(folder, file)
         record = hub._record
-        with pytest.raises(StoreError, match=rf"nothing was refreshed.*{folder.name}: {file.name} is damaged"):
+        with pytest.raises(
+            StoreError, match=rf"nothing was refreshed.*{folder.name}: {file.name} is damaged"
+        ):
             hub.refresh()
         assert hub._record == record
         assert hub.rows("t") == []
