@@ -153,14 +153,16 @@ class History:
         self.tried_refresh = 0
         self.kills = 0
 
-    def run(self, *, stage="", passes=0, seconds=None, executors=False):
-        """Let a child go on with the history until it is killed, at a stage or so long after opening."""
+    def run(self, *, stage="", passes=0, refreshes=0, seconds=0.0, executors=False):
+        """Let a child go on with the history until it is killed: at a stage, or so long after a refresh."""
         command = [sys.executable, "-m", "tests.hub.kills", "child", str(self.folder), str(self.seed)]
         command += [str(self.wrote), stage, str(passes), str(int(executors))]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout.readline() == "opened\n"
-                if seconds is not None:
+                while stage == "" and refreshes:
+                    refreshes -= self.hear(*process.stdout.readline().split())
+                if stage == "":
                     time.sleep(seconds)
                     process.kill()
                 for line in process.stdout:
@@ -171,7 +173,7 @@ class History:
         self.kills += 1
 
     def hear(self, word, number):
-        """Take note of what a child says: counts of writes, not numbers."""
+        """Take note of what a child says, as counts of writes; whether a refresh was acknowledged."""
         match word:
             case "wrote":
                 self.wrote = int(number) + 1
@@ -179,6 +181,7 @@ class History:
                 self.tried_refresh = int(number) + 1
             case "refreshed":
                 self.refreshed = int(number) + 1
+        return word == "refreshed"
 
     def check(self, spark):
         """Open the store and compare; the write that was under way is then either there or not."""

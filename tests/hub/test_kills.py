@@ -9,6 +9,8 @@ from tests.hub.quick import quickly
 from everview.hub import Hub
 
 SEED = 11
+ON_EXECUTORS = ("arrived", "looked up", "runs written")
+"""Stages that differ when the executors do the work."""
 
 
 class KilledError(BaseException):
@@ -19,32 +21,28 @@ class KilledError(BaseException):
 def test_ended_at_every_stage(spark, tmp_path, stage, monkeypatch):
     """In this process: what it leaves is what a kill leaves, without the wait for another Spark."""
     told = History(tmp_path, SEED)
-    refreshes = [2, 4, 5]
-    for number in range(6):
-        with Hub.open(tmp_path, PROGRAM, spark=spark) as hub, monkeypatch.context() as patch:
-            if number == refreshes[-1] and stage != "written":
-                # The last one is the executors'.
-                hub._driver_rows = FEW_ROWS
-            if number == 4 or number == 5:
-                at_stage(stage, end, patch.setattr)
-            try:
-                relation, present, rows = history(SEED, number)
-                (quickly(hub).insert if present else hub.delete)(relation, rows)
-                told.hear("wrote", number)
-                if number in refreshes:
-                    told.hear("refresh", number)
-                    hub.refresh()
-                    told.hear("refreshed", number)
-            except KilledError:
-                told.kills += 1
-        if told.wrote <= number:
-            assert stage == "written"
-            told.check(spark)
-            with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
-                (hub.insert if present else hub.delete)(relation, rows)
-                told.hear("wrote", number)
-    told.check(spark)
-    assert told.kills == 2
+    go_on(told, spark)
+    go_on(told, spark)
+    for executors in (False, True) if stage in ON_EXECUTORS else (False,):
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            go_on(told, spark, lambda patch=patch: at_stage(stage, end, patch.setattr), executors=executors)
+        told.check(spark)
+
+
+def go_on(told, spark, prepare=lambda: None, *, executors=False):
+    """Open the store for two writes and a refresh."""
+    with Hub.open(told.folder, PROGRAM, spark=spark) as hub:
+        quickly(hub)
+        if executors:
+            hub._driver_rows = FEW_ROWS
+        prepare()
+        for number in range(told.wrote, told.wrote + 2):
+            relation, present, rows = history(told.seed, number)
+            (hub.insert if present else hub.delete)(relation, rows)
+            told.hear("wrote", number)
+        told.hear("refresh", number)
+        hub.refresh()
+        told.hear("refreshed", number)
 
 
 def end():
@@ -64,6 +62,6 @@ def test_killed_at_stages_and_at_random(spark, tmp_path):
     told.run(stage="runs written", passes=0, executors=True)
     told.check(spark)
     for _ in range(2):
-        told.run(seconds=rng.uniform(0, 4))
+        told.run(refreshes=rng.randrange(4), seconds=rng.uniform(0, 0.3))
         told.check(spark)
     assert told.kills == 5

@@ -23,5 +23,5 @@ def case(seed):
         if rng.random() < 0.5:
             told.run(stage=rng.choice([*STAGES]), passes=rng.randrange(5), executors=executors)
         else:
-            told.run(seconds=rng.uniform(0, 5), executors=executors)
+            told.run(refreshes=rng.randrange(6), seconds=rng.uniform(0, 0.4), executors=executors)
         told.check(_session())
