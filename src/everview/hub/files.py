@@ -11,6 +11,7 @@ import errno
 import fcntl
 import functools
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from everview.errors import StoreError
 
 __all__ = ["Files", "LocalFiles", "LockedError", "open_files"]
 
+_DRAFT = re.compile(r"\.[0-9a-f]{32}")
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS)
 
 
@@ -158,17 +160,19 @@ class LocalFiles:
         _sync(goal.parent)
 
     def settle(self, folder: str) -> None:
-        """Every file, then every folder, the folder's own among those of its parent."""
+        """Every file and folder in it, and its name, and those of the folders above it."""
         place = self._root / folder
-        for path in sorted(place.rglob("*"), reverse=True):
+        for path in place.rglob("*"):
             _sync(path)
         _sync(place)
-        _sync(place.parent)
+        while place != self._root:
+            place = place.parent
+            _sync(place)
 
     def sweep(self, folder: str) -> None:
         """Remove the drafts."""
         for draft in (self._root / folder).glob(".*"):
-            if draft.is_file():
+            if _DRAFT.fullmatch(draft.name):
                 draft.unlink(missing_ok=True)
 
     def lock(self, path: str, owner: bytes) -> Callable[[], object] | None:

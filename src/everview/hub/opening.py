@@ -35,7 +35,7 @@ def begin_epoch(files: Files, program: str) -> Record:
 
 def recover(files: Files, record: Record) -> Inbox:
     """Remove what is of no refresh and of no acknowledged write; the inbox with what is left."""
-    for folder in ("", RECORDS, RUNS, lease.FOLDER):
+    for folder in (RECORDS, RUNS, lease.FOLDER):
         files.sweep(folder)
     named = {part.path for runs in record.tables.values() for run in runs for part in run.parts}
     for name in files.list(RUNS):
