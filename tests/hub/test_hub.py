@@ -105,6 +105,36 @@ def test_a_crash_between_files_leaves_the_refresh_before(hub, spark, tmp_path, m
         assert again.rows("u") == [(1,), (2,)]
 
 
+def test_a_write_that_others_overtake_is_not_lost(hub, monkeypatch):
+    """A slow write has a smaller number than a quick one that a refresh finds before it."""
+    mark = hub._inbox._mark
+
+    def overtaken(arrival, rows):
+        monkeypatch.setattr(hub._inbox, "_mark", mark)
+        hub.insert("u", [(2,)])
+        assert hub.refresh().arrivals == 0
+        mark(arrival, rows)
+
+    monkeypatch.setattr(hub._inbox, "_mark", overtaken)
+    hub.insert("u", [(1,)])
+    assert hub.refresh().arrivals == 2
+    assert hub.rows("u") == [(1,), (2,)]
+
+
+def test_a_write_that_was_put_there_by_hand_does_not_hide_ours(hub, tmp_path):
+    hub.insert("u", [(1,)])
+    (folder,) = (tmp_path / "inbox").iterdir()
+    mark = (folder / "_arrival.json").read_text()
+    folder.rename(folder.with_name("000000000077-copied"))
+    (folder.parent / "000000000077-copied" / "_arrival.json").write_text(
+        mark.replace('"number":1', '"number":77')
+    )
+    assert hub.refresh().arrivals == 1
+    hub.insert("u", [(2,)])
+    assert hub.refresh().arrivals == 1
+    assert hub.rows("u") == [(1,), (2,)]
+
+
 def test_records(tmp_path):
     files = LocalFiles(tmp_path)
     assert latest(files, "p") == Record(number=0, refresh=0, program="p")

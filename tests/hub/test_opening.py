@@ -52,18 +52,17 @@ class Power:
     def write_out(self, opened):
         path = Path(f"/proc/self/fd/{opened}").readlink()
         if path.is_dir():
-            self.lasting |= {(path, entry.stat().st_ino) for entry in path.iterdir()}
+            folder = path.stat().st_ino
+            self.lasting |= {(folder, entry.stat().st_ino) for entry in path.iterdir()}
         else:
             self.lasting.add(path.stat().st_ino)
 
     def keeps(self, path):
         if path == self.root:
             return True
-        inode = path.stat().st_ino
-        return (path.parent, inode) in self.lasting and self.keeps(path.parent) and self._content(path)
-
-    def _content(self, path):
-        return path.is_dir() or path.stat().st_ino in self.lasting
+        folder, own = path.parent.stat().st_ino, path.stat().st_ino
+        written = path.is_dir() or own in self.lasting
+        return written and (folder, own) in self.lasting and self.keeps(path.parent)
 
 
 def test_created_files_outlast_a_loss_of_power(tmp_path, monkeypatch):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -85,17 +87,31 @@ class Inbox:
     def __init__(self, files: Files, taken: int) -> None:
         self._files = files
         self._next = max([taken, *(number for _, number in self._numbered())]) + 1
+        self._under_way: set[int] = set()
+        self._numbering = threading.Lock()
 
     def _numbered(self) -> list[tuple[str, int]]:
         found = [(name, number_of(name)) for name in self._files.list(FOLDER)]
         return [(name, number) for name, number in found if number is not None]
 
     def waiting(self, taken: int) -> list[str]:
-        """The names of folders that are complete and not in a refresh, and of what has no place here."""
+        """The names of folders that are complete and not in a refresh, and of what has no place here.
+
+        A refresh takes all numbers up to its greatest. So while one is being written in another thread, those
+        behind it wait with it; and numbers that we have not given are passed over by those that we will give.
+        """
+        with self._numbering:
+            first = min(self._under_way, default=self._next)
+        names = self._files.list(FOLDER)
+        with self._numbering:
+            quiet = first == self._next
+            if quiet:
+                self._next = max([first - 1, *(number_of(name) or 0 for name in names)]) + 1
+                first = self._next
         return [
             name
-            for name in self._files.list(FOLDER)
-            if (number := number_of(name)) is None or (number > taken and self._is_marked(name))
+            for name in names
+            if (number := number_of(name)) is None or (taken < number < first and self._is_marked(name))
         ]
 
     def _is_marked(self, name: str) -> bool:
@@ -118,17 +134,19 @@ class Inbox:
         checked = check_rows(relation.name, relation.schema, rows)
         if not checked:
             return 0
-        arrival = self._next_arrival(relation, present=present)
-        self._files.create(
-            f"{arrival.folder}/part-0.parquet", _parquet(arrow_table(relation.schema, checked))
-        )
-        self._mark(arrival, len(checked))
+        content = _parquet(arrow_table(relation.schema, checked))
+        with self._arrival(relation, present=present) as arrival:
+            self._files.create(f"{arrival.folder}/part-0.parquet", content)
+            self._mark(arrival, len(checked))
         return len(checked)
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
         """A DataFrame, its columns matched by name; one Spark job, which writes and counts the rows."""
         selected = frame.select(*_converted(relation, frame))
-        arrival = self._next_arrival(relation, present=present)
+        with self._arrival(relation, present=present) as arrival:
+            return self._put_selected(relation, selected, arrival)
+
+    def _put_selected(self, relation: Relation, selected: DataFrame, arrival: Arrival) -> int:
         seen = Observation()
         required = [name for name, field in _named(relation) if not field.nullable]
         checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in required]
@@ -151,9 +169,17 @@ class Inbox:
         self._mark(arrival, int(counts["rows"]))
         return int(counts["rows"])
 
-    def _next_arrival(self, relation: Relation, *, present: bool) -> Arrival:
-        number, self._next = self._next, self._next + 1
-        return Arrival(number, relation.name, present, 0, f"{FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
+    @contextmanager
+    def _arrival(self, relation: Relation, *, present: bool) -> Iterator[Arrival]:
+        """The next write, under way until it is marked or has failed."""
+        with self._numbering:
+            number, self._next = self._next, self._next + 1
+            self._under_way.add(number)
+        try:
+            yield Arrival(number, relation.name, present, 0, f"{FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
+        finally:
+            with self._numbering:
+                self._under_way.discard(number)
 
     def _mark(self, arrival: Arrival, rows: int) -> None:
         """Say that a write is whole; before that it is not there."""
