@@ -19,9 +19,10 @@ def case(seed):
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         told = History(Path(folder), seed)
-        executors = rng.random() < 0.25
-        if rng.random() < 0.5:
-            told.run(stage=rng.choice([*STAGES]), passes=rng.randrange(5), executors=executors)
+        executors = rng.random() < 0.2
+        most = 2 if executors else 5  # a refresh by executors takes seconds
+        if rng.random() < 0.6:
+            told.run(stage=rng.choice([*STAGES]), passes=rng.randrange(most), executors=executors)
         else:
-            told.run(refreshes=rng.randrange(6), seconds=rng.uniform(0, 0.4), executors=executors)
+            told.run(refreshes=rng.randrange(most), seconds=rng.uniform(0, 0.4), executors=executors)
         told.check(_session())
