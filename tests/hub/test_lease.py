@@ -101,6 +101,24 @@ class TestClaims:
         taken.check()
         taken.give_up()
 
+    def test_lost_long_ago(self, tmp_path):
+        """The claims that followed its own are no longer there; those that followed them are."""
+        files = LocalFiles(tmp_path)
+        lost = Claim(files, limit=0.2)
+        lost.stop()
+        time.sleep(0.25)
+        taken = Claim(files)
+        for _ in range(5):
+            assert taken._renew(30)
+        assert not files.exists("lease/000000000002.claim")
+        lost._ended.clear()
+        with pytest.raises(StoreError, match="was taken over by process"):
+            lost.check()
+        lost.give_up()
+        assert files.list("lease") == ["000000000006.claim", "000000000007.claim"]
+        assert taken._renew(30)
+        taken.give_up()
+
     def test_one_that_has_run_out_unnoticed_goes_on(self, tmp_path):
         lease = Claim(LocalFiles(tmp_path), limit=0.2)
         lease.stop()

@@ -158,10 +158,16 @@ class Claim:
         with self._renewing:
             until = _now_us() + int(limit * 1e6)
             content = msgspec.json.encode(msgspec.structs.replace(self._holder, until_us=until))
-            if self._lost or not self._files.create(_path(self._number + 1), content):
+            number = self._number + 1
+            if self._lost or not self._files.create(_path(number), content):
                 self._lost = True
                 return False
-            self._number, self._until_us = self._number + 1, until
+            if _numbers(self._files)[-1] > number:
+                # The claim that took its place has been followed by others, and removed.
+                self._files.remove(_path(number))
+                self._lost = True
+                return False
+            self._number, self._until_us = number, until
             # The claim before it stays for those who have just seen it in a listing.
             self._files.remove(_path(self._number - 2))
             return True
@@ -171,8 +177,12 @@ def _path(number: int) -> str:
     return f"{FOLDER}/{number:012}{_CLAIM}"
 
 
+def _numbers(files: Files) -> list[int]:
+    return [int(name.removesuffix(_CLAIM)) for name in files.list(FOLDER) if name.endswith(_CLAIM)]
+
+
 def _newest(files: Files) -> tuple[int, _Holder | None]:
-    numbers = [int(name.removesuffix(_CLAIM)) for name in files.list(FOLDER) if name.endswith(_CLAIM)]
+    numbers = _numbers(files)
     return (numbers[-1], _decoded(files.read(_path(numbers[-1])))) if numbers else (0, None)
 
 

@@ -5,7 +5,7 @@ state of the hub, and the only authority. So a crash between files leaves the re
 two hubs on one store only one can make a given record.
 
 Every opening makes a record too, of the next epoch (see `opening`): so the hub that was there before it can
-make no more.
+make no more. That holds as long as no record is removed, for then its number could be taken again.
 """
 
 from __future__ import annotations
