@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 
+import msgspec
 import pytest
 from tests.hub.quick import quickly
 
@@ -12,7 +13,7 @@ from everview.errors import DataError, ProgramError, StoreError
 from everview.hub import Change, Hub
 from everview.hub.contents import scan
 from everview.hub.files import LocalFiles
-from everview.hub.record import Record, commit, latest
+from everview.hub.record import Record, commit, latest, require_epoch
 from everview.hub.runs import Part, Run
 from everview.language.program import Program
 
@@ -37,6 +38,7 @@ def test_a_write_is_seen_after_the_refresh_and_survives_reopening(hub, spark, tm
     assert hub.table("v").columns == ["Name", "n"]
     assert hub.insert("t", [ROW, {"k": 2, "f": -0.0}, ROW]) == 3
     assert hub.rows("t") == []
+    hub.close()
     again = Hub.open(tmp_path, PROGRAM, spark=spark)
     report = again.refresh()
     assert report.changes["t"] == Change(2, 0)
@@ -96,33 +98,69 @@ def test_a_crash_between_files_leaves_the_refresh_before(hub, spark, tmp_path, m
         )
         with pytest.raises(KeyboardInterrupt):
             hub.refresh()
+    hub.close()
     with Hub.open(tmp_path, PROGRAM, spark=spark) as again:
         assert again.rows("u") == [(1,)]
         assert again.refresh().changes["u"] == Change(1, 0)
         assert again.rows("u") == [(1,), (2,)]
 
 
-def test_of_two_hubs_only_one_makes_a_refresh(hub, spark, tmp_path):
+def test_a_write_that_others_overtake_is_not_lost(hub, monkeypatch):
+    """A slow write has a smaller number than a quick one that a refresh finds before it."""
+    mark = hub._inbox._mark
+
+    def overtaken(arrival, rows):
+        monkeypatch.setattr(hub._inbox, "_mark", mark)
+        hub.insert("u", [(2,)])
+        assert hub.refresh().arrivals == 0
+        mark(arrival, rows)
+
+    monkeypatch.setattr(hub._inbox, "_mark", overtaken)
     hub.insert("u", [(1,)])
-    with Hub.open(tmp_path, PROGRAM, spark=spark) as other:
-        other.refresh()
-        with pytest.raises(StoreError, match="another hub has made refresh 1"):
-            hub.refresh()
-        assert other.rows("u") == [(1,)]
+    assert hub.refresh().arrivals == 2
+    assert hub.rows("u") == [(1,), (2,)]
+
+
+def test_a_write_that_was_put_there_by_hand_does_not_hide_ours(hub, tmp_path):
+    hub.insert("u", [(1,)])
+    (folder,) = (tmp_path / "inbox").iterdir()
+    mark = (folder / "_arrival.json").read_text()
+    folder.rename(folder.with_name("000000000077-copied"))
+    (folder.parent / "000000000077-copied" / "_arrival.json").write_text(
+        mark.replace('"number":1', '"number":77')
+    )
+    assert hub.refresh().arrivals == 1
+    hub.insert("u", [(2,)])
+    assert hub.refresh().arrivals == 1
+    assert hub.rows("u") == [(1,), (2,)]
 
 
 def test_records(tmp_path):
     files = LocalFiles(tmp_path)
-    assert latest(files, "p") == Record(refresh=0, program="p")
+    assert latest(files, "p") == Record(number=0, refresh=0, program="p")
     part = Part("runs/x", 64, 1000, 7, -5, 5)
-    record = Record(refresh=1, program="p", arrived=3, tables={"t": (Run(7, (part,)),)})
+    record = Record(number=4, refresh=1, epoch=3, program="p", arrived=3, tables={"t": (Run(7, (part,)),)})
     commit(files, record)
     assert latest(files, "p") == record
+    with pytest.raises(StoreError, match="another hub has taken this store over and made record 4"):
+        commit(files, record)
+    require_epoch(files, record)
+    commit(files, msgspec.structs.replace(record, number=5))
+    require_epoch(files, record)
+    commit(files, msgspec.structs.replace(record, number=6, epoch=4))
+    with pytest.raises(StoreError, match="open it again"):
+        require_epoch(files, record)
     with pytest.raises(StoreError, match="another program"):
         latest(files, "q")
-    files.create("refreshes/000000000002.json", b"{")
+    files.create("refreshes/000000000007.json", b"{")
     with pytest.raises(StoreError, match="is damaged"):
         latest(files, "p")
+
+
+def test_a_record_of_the_format_before_is_numbered_by_its_refresh(tmp_path):
+    files = LocalFiles(tmp_path)
+    files.create("refreshes/000000000007.json", b'{"format": 2, "refresh": 7, "program": "p", "tables": {}}')
+    assert latest(files, "p") == Record(number=7, refresh=7, program="p")
 
 
 def test_create_never_replaces(tmp_path):

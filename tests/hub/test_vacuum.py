@@ -50,7 +50,9 @@ class TestFilesAlone:
             files.create(run(number), bytes(number))
             runs = tuple(Run(1, (Part(path, 0, 1, 1, 0, 0),)) for path in (run(0), run(number)))
             made = time.time_ns() // 1000 - (6 - number) * 86_400_000_000
-            commit(files, Record(refresh=number, program="p", made_us=made, tables={"t": runs}))
+            commit(
+                files, Record(number=number, refresh=number, program="p", made_us=made, tables={"t": runs})
+            )
         return files
 
     def test_what_is_retained_stays(self, files):
@@ -150,9 +152,9 @@ class TestHubs:
                 seen[number] = hub.rows("u"), hub.rows("n")
             assert versions(tmp_path, "u") == {0: [0], 1: [0, 1], 2: [0, 1, 2], 3: [0, 1, 2, 3]}
             report = hub.vacuum()
-            assert report.records == 4
+            assert report.records == 5  # two publications, two refreshes and the opening
             assert report.bytes > 0
-            assert refreshes(hub._files) == [3, 4]
+            assert refreshes(hub._files) == [4, 5]
             for number in (3, 4):
                 assert (hub.rows("u", at=number), hub.rows("n", at=number)) == seen[number]
             assert versions(tmp_path, "u") == {2: [0, 1, 2], 3: [0, 1, 2, 3]}
@@ -187,13 +189,13 @@ class TestHubs:
         with pytest.raises(KeyboardInterrupt):
             hub.refresh()
         monkeypatch.undo()
+        hub.close()
         assert len(arrows(tmp_path)) == len(named) + 1
         (tmp_path / "inbox" / "000000000009-abcdabcd").mkdir()
         with open_hub() as again:
             assert arrows(tmp_path) == named
-            assert [arrival.folder for arrival in again._inbox.arrivals(1)] == [
-                f"inbox/{folder.name}" for folder in (tmp_path / "inbox").iterdir()
-            ]
+            (folder,) = (tmp_path / "inbox").iterdir()
+            assert folder.name.startswith("000000000002-")
             again.refresh()
             assert again.rows("u") == [(1,), (2,)]
             monkeypatch.setattr("everview.hub.publish.commit", Crash(None, after=0))
@@ -234,7 +236,7 @@ class TestHubs:
     def test_it_comes_by_itself(self, open_hub, monkeypatch):
         monkeypatch.setattr("everview.hub.hub.EVERY", 3)
         with open_hub(retain_refreshes=2) as hub:
-            for step, wanted in enumerate([[1], [1, 2], [2, 3], [2, 3, 4]]):
+            for step, wanted in enumerate([[1, 2], [1, 2, 3], [3, 4], [3, 4, 5]]):
                 hub.insert("u", [(step,)])
                 hub.refresh()
                 assert refreshes(hub._files) == wanted

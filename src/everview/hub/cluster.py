@@ -24,7 +24,7 @@ from everview.hub.compact import PLACE_NAMES, PLACES, write_part, written_run
 from everview.hub.deepening import SPARE
 from everview.hub.driver import Driver
 from everview.hub.files import Files
-from everview.hub.inbox import Arrival
+from everview.hub.inbox import Arrival, parquet_files
 from everview.hub.lookup import open_part, ranges
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
@@ -39,6 +39,9 @@ __all__ = ["ClusterWorkshop"]
 
 KEYS = 200_000
 """How many keys a task searches at once: it holds what they find in memory."""
+
+_CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+"""A damaged page is an error; unasked, Spark takes from it what it can."""
 
 _ALL = -(2**63), 2**63 - 1
 
@@ -92,7 +95,8 @@ class ClusterWorkshop:
         *fields, _ = table.schema
         parts = []
         for arrival in arrivals:
-            read = self._spark.read.schema(spark_schema(fields)).parquet(self._files.uri(arrival.folder))
+            paths = [self._files.uri(path) for path in parquet_files(self._files, arrival.folder)]
+            read = self._spark.read.schema(spark_schema(fields)).options(**_CHECKED).parquet(*paths)
             mark = F.lit(2 * arrival.number + arrival.present).cast("bigint").alias(f"c{len(fields)}")
             parts.append(read.select("*", mark))
         united = parts[0]

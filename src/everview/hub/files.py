@@ -1,15 +1,22 @@
 """The files of a hub behind one small interface; nothing else in `hub/` touches a file system.
 
 Paths are relative to the hub's URI, with `/` between their parts. The contract that every implementation
-keeps: `create` makes a file whole or not at all, and never replaces one; what a listing shows can be read.
-A draft, a file on its way to its name, begins with a dot; a listing does not show it, a search does.
+keeps: `create` makes a file whole or not at all, and never replaces one; what it made outlasts a loss of
+power, and so what is created after it is never there alone; what a listing shows can be read. A draft, a file
+on its way to its name, begins with a dot; a listing does not show it, a search does.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import functools
+import os
+import re
 import shutil
 import stat
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +24,10 @@ from urllib.parse import unquote, urlsplit
 
 from everview.errors import StoreError
 
-__all__ = ["Entry", "Files", "LocalFiles", "open_files"]
+__all__ = ["Entry", "Files", "LocalFiles", "LockedError", "open_files"]
+
+_DRAFT = re.compile(r"\.[0-9a-f]{32}")
+_NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,14 @@ class Entry:
     path: str
     size: int
     written_us: int
+
+
+class LockedError(Exception):
+    """A file is locked by another, who wrote `owner` into it."""
+
+    def __init__(self, owner: bytes) -> None:
+        self.owner = owner
+        super().__init__("locked")
 
 
 class Files(Protocol):
@@ -48,8 +66,31 @@ class Files(Protocol):
         """All files in a folder and below it, drafts too, in the order of their paths."""
         ...
 
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        ...
+
     def remove(self, path: str) -> None:
-        """Remove a folder and all in it; nothing happens when there is none."""
+        """Remove a file, or a folder and all in it; nothing happens when there is none."""
+        ...
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file or folder another path, where nothing is."""
+        ...
+
+    def settle(self, folder: str) -> None:
+        """Make what others, such as Spark, have written into a folder outlast a loss of power."""
+        ...
+
+    def sweep(self, folder: str) -> None:
+        """Remove from a folder what a crash has left of files that were never made."""
+        ...
+
+    def lock(self, path: str, owner: bytes) -> Callable[[], object] | None:
+        """Lock a file until the answer is called or this process ends; None where there are no locks.
+
+        LockedError when another has it, be it in this process.
+        """
         ...
 
     def remove_file(self, path: str) -> None:
@@ -74,10 +115,13 @@ class LocalFiles:
     def create(self, path: str, content: bytes) -> bool:
         """Write beside it, then give it its name: a link fails where a rename would replace."""
         target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.parent / f".{uuid.uuid4().hex}"
         try:
-            draft.write_bytes(content)
+            self._make_folder(target.parent)
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             target.hardlink_to(draft)
         except FileExistsError:
             return False
@@ -85,7 +129,16 @@ class LocalFiles:
             raise StoreError(f"cannot write {target}: {error.strerror}", path=str(target)) from error
         finally:
             draft.unlink(missing_ok=True)
+        _sync(target.parent)
         return True
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder and those above it, each of which is to last."""
+        if folder.is_dir():
+            return
+        self._make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
 
     def read(self, path: str) -> bytes:
         """The content of a file."""
@@ -116,9 +169,67 @@ class LocalFiles:
                 found.append(Entry(path, status.st_size, status.st_mtime_ns // 1000))
         return tuple(sorted(found, key=lambda entry: entry.path))
 
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        return (self._root / path).exists()
+
     def remove(self, path: str) -> None:
-        """Remove a folder and all in it."""
-        shutil.rmtree(self._root / path, ignore_errors=True)
+        """Remove a file, or a folder and all in it; that it lasts is not promised."""
+        place = self._root / path
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            place.unlink(missing_ok=True)
+
+    def move(self, path: str, target: str) -> None:
+        """Rename it."""
+        place, goal = self._root / path, self._root / target
+        try:
+            self._make_folder(goal.parent)
+            place.rename(goal)
+        except OSError as error:
+            raise StoreError(f"cannot move {place} to {goal}: {error.strerror}", path=str(place)) from error
+        _sync(place.parent)
+        _sync(goal.parent)
+
+    def settle(self, folder: str) -> None:
+        """Every file and folder in it, and its name, and those of the folders above it."""
+        place = self._root / folder
+        for path in place.rglob("*"):
+            _sync(path)
+        _sync(place)
+        while place != self._root:
+            place = place.parent
+            _sync(place)
+
+    def sweep(self, folder: str) -> None:
+        """Remove the drafts."""
+        for draft in (self._root / folder).glob(".*"):
+            if _DRAFT.fullmatch(draft.name):
+                draft.unlink(missing_ok=True)
+
+    def lock(self, path: str, owner: bytes) -> Callable[[], object] | None:
+        """A lock of the system's, which gives it back when the process dies, however it does."""
+        target = self._root / path
+        try:
+            self._make_folder(target.parent)
+            opened = os.open(target, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot write {target}: {error.strerror}", path=str(target)) from error
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(opened, 0)
+            os.pwrite(opened, owner, 0)
+        except BlockingIOError as error:
+            held = os.pread(opened, 4096, 0)
+            os.close(opened)
+            raise LockedError(held) from error
+        except OSError as error:
+            os.close(opened)
+            if error.errno in _NO_LOCKS:
+                return None
+            raise StoreError(f"cannot lock {target}: {error.strerror}", path=str(target)) from error
+        return functools.partial(_unlock, opened)
 
     def remove_file(self, path: str) -> None:
         """Remove a file."""
@@ -136,6 +247,21 @@ class LocalFiles:
     def local(self, path: str) -> str:
         """The file itself."""
         return str(self._root / path)
+
+
+def _sync(path: Path) -> None:
+    """Have the system write out a file, or the names in a folder."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _unlock(opened: int) -> None:
+    """Unlocked before it is closed: a process that was forked meanwhile has it open too."""
+    fcntl.flock(opened, fcntl.LOCK_UN)
+    os.close(opened)
 
 
 def open_files(uri: str | Path) -> Files:

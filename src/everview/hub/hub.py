@@ -5,6 +5,7 @@ What Spark cannot compute exactly is refused when the hub is opened.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,11 +23,14 @@ from everview.hub.compact import Compactor
 from everview.hub.contents import contents, local_rows
 from everview.hub.explain import explain_view
 from everview.hub.files import Files, open_files
-from everview.hub.inbox import Arrival, Inbox
+from everview.hub.inbox import Arrival
+from everview.hub.lease import Lease, hold
+from everview.hub.opening import begin_epoch, recover
 from everview.hub.publish import PublishReport, is_due, publish
-from everview.hub.record import Record, commit, latest, read
+from everview.hub.record import Record, commit, read, require_epoch
 from everview.hub.refresh import Refreshing, RefreshReport
 from everview.hub.retention import Retention
+from everview.hub.screening import Rejected, Screening
 from everview.hub.tables import Catalog, catalog
 from everview.hub.vacuum import EVERY, VacuumReport, vacuum
 from everview.hub.workshop import DriverWorkshop, Workshop
@@ -53,29 +57,31 @@ class Hub:
         self,
         spark: SparkSession,
         files: Files,
-        program: Program,
+        catalog: Catalog,
         name: str,
+        lease: Lease,
         *,
         retention: Retention | None = None,
         freshness: float | None = None,
     ) -> None:
         self.name = name
-        self.program = program
+        self.program = catalog.program
         self._spark = spark
         self._files = files
-        self._catalog = catalog(program)
-        _check_plans(self._catalog)
-        self._record = latest(files, program.hash)
-        self._inbox = Inbox(files, self._record.arrived)
+        self._catalog = catalog
+        self._lease = lease
+        self._record = begin_epoch(files, catalog.program.hash)
+        self._inbox = recover(files, self._record)
+        self._screening = Screening(files, catalog.program)
+        self._rejected: tuple[Rejected, ...] = ()
         self._tasks = spark.sparkContext.defaultParallelism
-        self._compactor = Compactor(spark, files, self._catalog.layouts, self._tasks)
+        self._compactor = Compactor(spark, files, catalog.layouts, self._tasks)
         self._retention = retention if retention is not None else Retention()
         self._freshness = freshness
         self._driver_rows = DRIVER_ROWS
         self._closed = False
         # Held by whoever makes files or removes them: no vacuum meets half a refresh.
         self._turn = threading.RLock()
-        self._inbox.clear(self._record.arrived)
         vacuum(files, self._retention, grace=0)
 
     @classmethod
@@ -95,16 +101,19 @@ class Hub:
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
         With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
         last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were.
+        StoreError when a live hub has the store open (see `lease`).
         """
         files = open_files(uri)
         retention = Retention(retain_refreshes, retain_days)
-        session = (spark if spark is not None else start_session()).newSession()
-        for setting in defaults():
-            if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
-                session.conf.set(setting.name, setting.value)
-        # Each shuffle would be a job of its own, and a refresh has many small ones.
-        session.conf.set("spark.sql.adaptive.enabled", "false")
-        return cls(session, files, program, name, retention=retention, freshness=freshness)
+        kept = catalog(program)
+        _check_plans(kept)
+        lease = hold(files)
+        try:
+            session = _session(spark)
+            return cls(session, files, kept, name, lease, retention=retention, freshness=freshness)
+        except BaseException:
+            lease.give_up()
+            raise
 
     def insert(self, relation: str, rows: DataFrame | Rows) -> int:
         """Write rows, or a DataFrame's, into a relation at the next refresh; how many were accepted."""
@@ -120,22 +129,37 @@ class Hub:
         It is made once its record is written. What is done after that, to publish or to vacuum, may fail and
         leaves the refresh; the next one tries again.
         """
-        self._require_open()
+        self._require_store()
         with self._turn:
-            report = self._refresh()
+            report = self._take_in()
             if report.arrivals and report.refresh % EVERY == 0:
                 self.vacuum()
             if is_due(self._files, self._record, self._freshness):
                 self.publish()
         return report
 
-    def _refresh(self) -> RefreshReport:
-        arrivals = self._inbox.arrivals(self._record.arrived)
-        if not arrivals and self._record.refresh:
-            return RefreshReport(self._record.refresh, 0)
+    def _take_in(self) -> RefreshReport:
+        """Set aside what cannot be taken in, and refresh by the rest."""
+        waiting = self._inbox.waiting(self._record.arrived)
+        arrivals, rejected = self._screening.screen(waiting, self._driver_rows // _EACH_ARRIVAL)
+        self._rejected += rejected
+        if arrivals or not self._record.refresh:
+            report = self._refresh(arrivals)
+        else:
+            report = RefreshReport(self._record.refresh, 0)
+        told, self._rejected = self._rejected, ()
+        return dataclasses.replace(report, rejected=told)
+
+    def _refresh(self, arrivals: Sequence[Arrival]) -> RefreshReport:
         workshop = self._workshop(arrivals)
         refreshing = Refreshing(self._catalog, workshop, self._enlarged, self._compactor, self._record)
-        report = refreshing.run(arrivals)
+        try:
+            report = refreshing.run(arrivals)
+        except Exception as error:
+            unreadable = self._screening.blame(arrivals, error)
+            if unreadable is None:
+                raise
+            raise unreadable from error
         commit(self._files, refreshing.record)
         self._record = refreshing.record
         self._compactor.start(self._record.tables)
@@ -183,8 +207,10 @@ class Hub:
 
     def close(self) -> None:
         """Give the store up; the Spark session goes on, for others may use it."""
-        self._closed = True
-        self._compactor.wait()
+        if not self._closed:
+            self._closed = True
+            self._compactor.wait()
+            self._lease.give_up()
 
     def __enter__(self) -> Self:
         return self
@@ -198,12 +224,23 @@ class Hub:
         if self._closed:
             raise StoreError(f"{self.name} is closed: open it again")
 
-    def _put(self, name: str, rows: DataFrame | Rows, *, present: bool) -> int:
+    def _require_store(self) -> None:
+        """StoreError when the store is no longer ours, as far as can be known."""
         self._require_open()
+        self._lease.check()
+        require_epoch(self._files, self._record)
+
+    def _put(self, name: str, rows: DataFrame | Rows, *, present: bool) -> int:
+        self._require_store()
         relation = self._relation(name)
         if isinstance(rows, DataFrame):
-            return self._inbox.put_frame(relation, rows, present=present)
-        return self._inbox.put_rows(relation, rows, present=present)
+            accepted = self._inbox.put_frame(relation, rows, present=present)
+        else:
+            accepted = self._inbox.put_rows(relation, rows, present=present)
+        # Who takes the store over makes a record, then looks into the inbox. If there is none now, this write
+        # will be seen; else it may have come too late, with a number that is in a refresh already.
+        require_epoch(self._files, self._record)
+        return accepted
 
     def _workshop(self, arrivals: Sequence[Arrival]) -> Workshop:
         """The driver for few rows, the executors for many."""
@@ -232,9 +269,19 @@ class Hub:
             return self._record
         retained = self._retention.retained(self._files)
         if at in retained:
-            return read(self._files, at)
-        there = f"{retained[0]} to {retained[-1]} are" if retained else "none has been made yet"
+            return read(self._files, retained[at])
+        there = f"{min(retained)} to {max(retained)} are" if retained else "none has been made yet"
         raise DataError(f"refresh {at} is not retained: {there}", value=at)
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    session = (spark if spark is not None else start_session()).newSession()
+    for setting in defaults():
+        if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
+            session.conf.set(setting.name, setting.value)
+    # Each shuffle would be a job of its own, and a refresh has many small ones.
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    return session
 
 
 def _check_plans(catalog: Catalog) -> None:

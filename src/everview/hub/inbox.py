@@ -8,8 +8,11 @@ is there whole or not at all, survives a crash, and is in exactly one refresh.
 from __future__ import annotations
 
 import io
+import re
+import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -29,12 +32,13 @@ from everview.language.relations import Relation, Semantics
 from everview.language.types import Field, Kind
 from everview.language.values import check_rows
 
-__all__ = ["Arrival", "Inbox", "read_arrivals"]
+__all__ = ["FOLDER", "Arrival", "Inbox", "number_of", "parquet_files", "read_arrivals", "read_mark"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
-_FOLDER = "inbox"
+FOLDER = "inbox"
 _MARK = "_arrival.json"
+_NAME = re.compile(r"(\d{12,})-\w+")
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -47,17 +51,34 @@ class Arrival(msgspec.Struct, frozen=True):
     folder: str
 
 
+def number_of(name: str) -> int | None:
+    """The number of the write that a folder of this name holds; None when it is not a name of ours."""
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def parquet_files(files: Files, folder: str) -> list[str]:
+    """The paths of a write's files."""
+    return [f"{folder}/{name}" for name in files.list(folder) if name.endswith(".parquet")]
+
+
+def read_mark(files: Files, name: str) -> Arrival:
+    """The write in a folder of this name; msgspec.DecodeError when its mark is damaged."""
+    content = files.read(f"{FOLDER}/{name}/{_MARK}")
+    # Where it lies is what counts, not where it was written.
+    return msgspec.structs.replace(msgspec.json.decode(content, type=Arrival), folder=f"{FOLDER}/{name}")
+
+
 def read_arrivals(files: Files, schema: Schema, arrivals: Sequence[Arrival]) -> pa.Table:
     """The rows of writes to one relation, and twice the number of the write, plus one if it is an insert."""
     tables = []
     *fields, _ = schema
     wanted = arrow_schema(fields)
     for arrival in arrivals:
-        for name in files.list(arrival.folder):
-            if name.endswith(".parquet"):
-                table = pq.read_table(io.BytesIO(files.read(f"{arrival.folder}/{name}"))).cast(wanted)
-                mark = pa.array(np.full(table.num_rows, 2 * arrival.number + arrival.present))
-                tables.append(table.append_column(f"c{len(fields)}", mark))
+        for path in parquet_files(files, arrival.folder):
+            table = pq.read_table(io.BytesIO(files.read(path))).cast(wanted)
+            mark = pa.array(np.full(table.num_rows, 2 * arrival.number + arrival.present))
+            tables.append(table.append_column(f"c{len(fields)}", mark))
     return pa.concat_tables(tables)
 
 
@@ -66,33 +87,48 @@ class Inbox:
 
     def __init__(self, files: Files, taken: int) -> None:
         self._files = files
-        self._next = max([taken, *(self._number(name) for name in files.list(_FOLDER))]) + 1
+        self._next = max([taken, *(number for _, number in self._numbered())]) + 1
+        self._under_way: set[int] = set()
+        self._numbering = threading.Lock()
 
-    @staticmethod
-    def _number(name: str) -> int:
-        return int(name.partition("-")[0])
+    def _numbered(self) -> list[tuple[str, int]]:
+        found = [(name, number_of(name)) for name in self._files.list(FOLDER)]
+        return [(name, number) for name, number in found if number is not None]
 
-    def arrivals(self, taken: int) -> list[Arrival]:
-        """Those that are complete and not in a refresh, in the order of their numbers."""
-        found = []
-        for name in self._files.list(_FOLDER):
-            folder = f"{_FOLDER}/{name}"
-            if self._number(name) > taken and _MARK in self._files.list(folder):
-                found.append(msgspec.json.decode(self._files.read(f"{folder}/{_MARK}"), type=Arrival))
-        return found
+    def waiting(self, taken: int) -> list[str]:
+        """The names of folders that are complete and not in a refresh, and of what has no place here.
+
+        A refresh takes all numbers up to its greatest. So while one is being written in another thread, those
+        behind it wait with it; and numbers that we have not given are passed over by those that we will give.
+        """
+        with self._numbering:
+            first = min(self._under_way, default=self._next)
+        names = self._files.list(FOLDER)
+        with self._numbering:
+            quiet = first == self._next
+            if quiet:
+                self._next = max([first - 1, *(number_of(name) or 0 for name in names)]) + 1
+                first = self._next
+        return [
+            name
+            for name in names
+            if (number := number_of(name)) is None or (taken < number < first and self._is_marked(name))
+        ]
+
+    def _is_marked(self, name: str) -> bool:
+        return self._files.exists(f"{FOLDER}/{name}/{_MARK}")
 
     def forget(self, taken: int) -> None:
         """Remove the folders of arrivals that are in a refresh."""
-        for name in self._files.list(_FOLDER):
-            if self._number(name) <= taken:
-                self._files.remove(f"{_FOLDER}/{name}")
+        for name, number in self._numbered():
+            if number <= taken:
+                self._files.remove(f"{FOLDER}/{name}")
 
-    def clear(self, taken: int) -> None:
-        """Remove also the folders that a crash left without their mark: no write is under way."""
-        self.forget(taken)
-        for name in self._files.list(_FOLDER):
-            if _MARK not in self._files.list(f"{_FOLDER}/{name}"):
-                self._files.remove(f"{_FOLDER}/{name}")
+    def forget_unfinished(self) -> None:
+        """Remove the folders of writes that never became whole; none may be under way."""
+        for name, _ in self._numbered():
+            if not self._is_marked(name):
+                self._files.remove(f"{FOLDER}/{name}")
 
     def put_rows(self, relation: Relation, rows: Rows, *, present: bool) -> int:
         """Rows as Python values; how many there were."""
@@ -108,11 +144,10 @@ class Inbox:
             # Within a write a key's last row counts.
             places = relation.key_positions
             checked = list({tuple(row[place] for place in places): row for row in checked}.values())
-        arrival = self._next_arrival(relation, present=present)
-        self._files.create(
-            f"{arrival.folder}/part-0.parquet", _parquet(arrow_table(relation.schema, checked))
-        )
-        self._mark(arrival, len(checked))
+        content = _parquet(arrow_table(relation.schema, checked))
+        with self._arrival(relation, present=present) as arrival:
+            self._files.create(f"{arrival.folder}/part-0.parquet", content)
+            self._mark(arrival, len(checked))
         return accepted
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
@@ -123,7 +158,12 @@ class Inbox:
             keys = {column_names(len(relation.schema))[place] for place in relation.key_positions}
             selected = selected.dropDuplicates(sorted(keys))
             required = required if present else keys
-        arrival = self._next_arrival(relation, present=present)
+        with self._arrival(relation, present=present) as arrival:
+            return self._put_selected(relation, selected, required, arrival)
+
+    def _put_selected(
+        self, relation: Relation, selected: DataFrame, required: set[str], arrival: Arrival
+    ) -> int:
         seen = Observation()
         checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in sorted(required)]
         watched = selected.observe(seen, F.count(F.lit(1)).alias("rows"), *checks)
@@ -138,12 +178,24 @@ class Inbox:
                     column=field.name,
                     expected=f"{field.type}, not NULL",
                 )
+        if not counts["rows"]:
+            self._files.remove(arrival.folder)
+            return 0
+        self._files.settle(arrival.folder)
         self._mark(arrival, int(counts["rows"]))
         return int(counts["rows"])
 
-    def _next_arrival(self, relation: Relation, *, present: bool) -> Arrival:
-        number, self._next = self._next, self._next + 1
-        return Arrival(number, relation.name, present, 0, f"{_FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
+    @contextmanager
+    def _arrival(self, relation: Relation, *, present: bool) -> Iterator[Arrival]:
+        """The next write, under way until it is marked or has failed."""
+        with self._numbering:
+            number, self._next = self._next, self._next + 1
+            self._under_way.add(number)
+        try:
+            yield Arrival(number, relation.name, present, 0, f"{FOLDER}/{number:012}-{uuid.uuid4().hex[:8]}")
+        finally:
+            with self._numbering:
+                self._under_way.discard(number)
 
     def _mark(self, arrival: Arrival, rows: int) -> None:
         """Say that a write is whole; before that it is not there."""
@@ -157,7 +209,7 @@ def _named(relation: Relation) -> list[tuple[str, Field]]:
 
 def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(table, buffer)
+    pq.write_table(table, buffer, write_page_checksum=True)
     return buffer.getvalue()
 
 

@@ -2,7 +2,10 @@
 
 Records are numbered files, each created only if absent and after all that it names; the greatest one is the
 state of the hub, and the only authority. So a crash between files leaves the refresh before it, whole, and of
-two hubs on one store only one can make a given refresh.
+two hubs on one store only one can make a given record.
+
+Every opening makes a record too, of the next epoch (see `opening`): so the hub that was there before it can
+make no more. That holds as long as no record is removed, for then its number could be taken again.
 """
 
 from __future__ import annotations
@@ -13,18 +16,20 @@ from everview.errors import StoreError
 from everview.hub.files import Files
 from everview.hub.runs import Run
 
-__all__ = ["FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes"]
+__all__ = ["FOLDER", "FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes", "require_epoch"]
 
-FORMAT = 2
-_FOLDER = "refreshes"
+FORMAT = 3
+FOLDER = "refreshes"
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One refresh. `tables` maps a name to its runs; arrivals up to number `arrived` are in them.
+    """The state after `refresh` refreshes. `tables` maps a name to its runs; arrivals up to `arrived` are in.
 
-    `epoch` is the number of the opening that wrote it; `made_us` when, in microseconds since 1970.
+    `number` is the record's own; `epoch` that of the opening that wrote it; `made_us` when, in microseconds
+    since 1970.
     """
 
+    number: int = 0
     refresh: int
     program: str
     epoch: int = 0
@@ -47,18 +52,18 @@ class _Header(msgspec.Struct):
     program: str
 
 
-def _path(refresh: int) -> str:
-    return f"{_FOLDER}/{refresh:012}.json"
+def _path(number: int) -> str:
+    return f"{FOLDER}/{number:012}.json"
 
 
 def refreshes(files: Files) -> list[int]:
     """The numbers of all records, least first."""
-    return [int(name.removesuffix(".json")) for name in files.list(_FOLDER)]
+    return [int(name.removesuffix(".json")) for name in files.list(FOLDER)]
 
 
-def read(files: Files, refresh: int) -> Record:
+def read(files: Files, number: int) -> Record:
     """One record."""
-    path = _path(refresh)
+    path = _path(number)
     content = files.read(path)
     try:
         header = msgspec.json.decode(content, type=_Header)
@@ -67,11 +72,13 @@ def read(files: Files, refresh: int) -> Record:
                 f"{path} has format {header.format}, this Everview reads up to {FORMAT}: upgrade it",
                 path=path,
             )
-        return msgspec.json.decode(content, type=Record)
+        record = msgspec.json.decode(content, type=Record)
     except msgspec.DecodeError as error:
         raise StoreError(
             f"{path} is damaged: restore it, or remove it to go back a refresh", path=path
         ) from error
+    # Before format 3 there was a record for each refresh and no other.
+    return record if record.format > 2 else msgspec.structs.replace(record, number=number, format=FORMAT)
 
 
 def latest(files: Files, program: str) -> Record:
@@ -90,13 +97,29 @@ def latest(files: Files, program: str) -> Record:
 
 def commit(files: Files, record: Record) -> None:
     """Make the record the state of the store; StoreError when another hub was first."""
-    if not files.create(_path(record.refresh), msgspec.json.format(msgspec.json.encode(record), indent=1)):
-        raise StoreError(
-            f"another hub has made refresh {record.refresh} of this store: close this one and reopen",
-            path=_path(record.refresh),
-        )
+    made = _path(record.number)
+    if not files.create(made, msgspec.json.format(msgspec.json.encode(record), indent=1)):
+        raise _taken_over(record.number)
+    if refreshes(files)[-1] > record.number:
+        # A later epoch had made this number too, and has removed it since.
+        files.remove_file(made)
+        raise _taken_over(record.number)
 
 
-def forget(files: Files, refresh: int) -> None:
+def forget(files: Files, number: int) -> None:
     """Remove a record; what it named is named no longer."""
-    files.remove_file(_path(refresh))
+    files.remove_file(_path(number))
+
+
+def require_epoch(files: Files, record: Record) -> None:
+    """StoreError when the store was opened again after the opening that made this record."""
+    last = refreshes(files)[-1]
+    if last > record.number and read(files, last).epoch != record.epoch:
+        raise _taken_over(record.number + 1)
+
+
+def _taken_over(number: int) -> StoreError:
+    return StoreError(
+        f"another hub has taken this store over and made record {number}: close this one and open it again",
+        path=_path(number),
+    )

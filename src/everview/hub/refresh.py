@@ -21,6 +21,7 @@ from everview.hub.inbox import Arrival
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
 from everview.hub.runs import Run
+from everview.hub.screening import Rejected
 from everview.hub.tables import Catalog
 from everview.hub.workshop import DriverWorkshop, Found, TooManyRowsError, Wanted, Workshop
 from everview.language.plan import Plan, Scan
@@ -41,13 +42,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RefreshReport:
-    """What a refresh did: its number, the writes it took in, the tables that changed, Spark's jobs."""
+    """What a refresh did: its number, the writes it took in, the tables that changed, Spark's jobs.
+
+    `rejected` are the writes that could not be read and were set aside.
+    """
 
     refresh: int
     arrivals: int
     changes: Mapping[str, Change] = field(default_factory=dict)
     jobs: int = 0
     seconds: float = 0.0
+    rejected: tuple[Rejected, ...] = ()
 
 
 def _delta(name: str) -> str:
@@ -94,6 +99,7 @@ class Refreshing:
         tables = self._compactor.merge_small(self._compactor.adopt(tables))
         self.record = msgspec.structs.replace(
             self._before,
+            number=self._before.number + 1,
             refresh=self._before.refresh + 1,
             arrived=taken,
             made_us=time.time_ns() // 1000,

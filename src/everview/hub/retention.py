@@ -8,7 +8,6 @@ a refresh that can be read is not gone a moment later.
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from dataclasses import dataclass
 
 from everview.errors import DataError
@@ -38,10 +37,18 @@ class Retention:
         if not self.days >= 0:
             raise DataError(f"retain_days is {self.days}: it cannot be less than 0")
 
-    def retained(self, files: Files) -> list[int]:
-        """The numbers of the retained refreshes, least first; none before the first refresh."""
-        numbers = refreshes(files)[-self.refreshes :]
+    def retained(self, files: Files) -> dict[int, int]:
+        """The retained refreshes, the latest first, and the record of each; none before the first refresh.
+
+        An opening makes one more record of the refresh before it; the last one is the refresh's.
+        """
         oldest = now_us() - self.days * _DAY_US
-        # Later refreshes were made later, so a few records tell for all.
-        first = bisect_left(numbers, oldest, key=lambda number: read(files, number).made_us)
-        return numbers[min(first, len(numbers) - 1) :] if numbers else []
+        found: dict[int, int] = {}
+        for number in reversed(refreshes(files)):
+            record = read(files, number)
+            if not record.refresh or (found and record.made_us < oldest):
+                break
+            if record.refresh not in found and len(found) == self.refreshes:
+                break
+            found.setdefault(record.refresh, number)
+        return found

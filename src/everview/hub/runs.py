@@ -22,6 +22,7 @@ from everview.engines.spark.hashing import Hashes
 from everview.hub.ranks import Rank, ranks
 
 __all__ = [
+    "FOLDER",
     "HASH",
     "RANK",
     "Layout",
@@ -35,6 +36,7 @@ __all__ = [
     "spread",
 ]
 
+FOLDER = "runs"
 HASH, RANK = "h", "o"
 _ALIGNMENT = 64
 _SHARED = b"shared"

@@ -56,8 +56,9 @@ def vacuum(
     before = now_us() - grace * 1_000_000
     if since_us is not None:
         before = min(before, since_us)
-    kept = {*retention.retained(files)}
-    refreshes, runs = _runs(files, kept, before)
+    retained = retention.retained(files)
+    kept = {*retained}
+    refreshes, runs = _runs(files, {*retained.values()}, before)
     published, folders = _folders(files, kept, before)
     for entry in runs:
         files.remove_file(entry.path)
@@ -68,8 +69,13 @@ def vacuum(
 
 
 def _runs(files: Files, kept: set[int], before: float) -> tuple[int, list[Entry]]:
-    """Remove the records of other refreshes: how many, and the files that no record names any more."""
-    gone = [number for number in records.refreshes(files) if number not in kept]
+    """Remove the other records: how many, and the files that no record names any more.
+
+    The last record stays in any case: it is of the latest refresh, or the store has none yet.
+    """
+    every = records.refreshes(files)
+    kept = kept | {*every[-1:]}
+    gone = [number for number in every if number not in kept]
     named = {path for number in kept for path in records.read(files, number).paths()}
     released: set[str] = set()
     for number in gone:

@@ -24,7 +24,7 @@ from everview.hub.files import Files
 from everview.hub.inbox import Arrival, read_arrivals
 from everview.hub.lookup import collect
 from everview.hub.record import Record
-from everview.hub.runs import Layout, Part, Run, packed, sealed, spread
+from everview.hub.runs import FOLDER, Layout, Part, Run, packed, sealed, spread
 from everview.hub.searching import Request
 from everview.hub.tables import Hashed
 from everview.language.plan import Plan, Scan, Schema
@@ -119,7 +119,7 @@ class DriverWorkshop:
         self._tasks = tasks
         self._most = most
         self._driver = Driver()
-        self._path = f"runs/{uuid.uuid4().hex}.arrow"
+        self._path = f"{FOLDER}/{uuid.uuid4().hex}.arrow"
         self._pending: list[pa.Table] = []
         self._offsets: list[Part] = []
         self.jobs = 0
