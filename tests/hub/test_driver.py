@@ -12,7 +12,7 @@ from everview.planner.circuit.parts import WEIGHT, table_of
 from everview.testing.fuzz.case import generate_case
 from everview.testing.fuzz.check import Difference, check_case
 
-CASES = 60
+CASES = 36
 
 
 class OnDriver(PlainCircuit):

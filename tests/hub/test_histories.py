@@ -45,6 +45,8 @@ CREATE MATERIALIZED VIEW computed AS SELECT upper(name) || '!' AS n, amount / (i
     FROM people JOIN orders ON id = person WHERE coalesce(score, 0) < 5 OR item IS NULL;
 """
 PROGRAM = Program.parse(TABLES + VIEWS)
+FEWER = ("cities", "by_city", "left_joined", "except_all", "ranked", "best")
+"""Views for the executors, of every way to keep one: they take longer to begin than the driver to finish."""
 
 
 class Chance:
@@ -75,10 +77,11 @@ def test_views_equal_their_queries_after_every_refresh(spark, tmp_path, rows):
     chance = Chance(0)
     base = {relation: set() for relation in PROGRAM.relations}
     seen = {relation: [] for relation in PROGRAM.relations}
-    with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
+    program = PROGRAM if rows > 30 else Program.parse(TABLES + fewer_views())
+    with Hub.open(tmp_path, program, spark=spark) as hub:
         quickly(hub)
         hub._driver_rows = rows
-        for step in range(5 if rows > 30 else 2):
+        for step in range(5 if program is PROGRAM else 3):
             for relation in PROGRAM.relations:
                 # One step each in which a relation is left alone.
                 if (step, relation) in ((2, "people"), (3, "orders")):
@@ -92,10 +95,14 @@ def test_views_equal_their_queries_after_every_refresh(spark, tmp_path, rows):
                 base[relation] -= set(gone)
                 seen[relation] += rows
             report = hub.refresh()
-            for view, wanted in evaluate_views(PROGRAM, base).items():
+            for view, wanted in evaluate_views(program, base).items():
                 assert repr(hub.rows(view)) == repr(sorted_rows(wanted.rows)), (view, step, report)
         for name in PROGRAM.relations:
             assert repr(hub.rows(name)) == repr(sorted_rows(base[name]))
+
+
+def fewer_views():
+    return ";".join(text for text in VIEWS.split(";") if any(f" {name} AS" in text for name in FEWER)) + ";"
 
 
 def canonical(row):

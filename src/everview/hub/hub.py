@@ -162,6 +162,8 @@ class Hub:
             raise unreadable from error
         commit(self._files, refreshing.record)
         self._record = refreshing.record
+        for path in refreshing.merged_away:
+            self._files.remove_file(path)
         self._compactor.start(self._record.tables)
         self._inbox.forget(self._record.arrived)
         return report

@@ -81,6 +81,8 @@ class Refreshing:
         self._found: dict[tuple[str, str], Found] = {}
         self._written: dict[str, Run] = {}
         self._rows = 0
+        self.merged_away: set[str] = set()
+        """Files that were written, and merged with others before any record could name them."""
         self.record = record
         self.changes: dict[str, Change] = {}
 
@@ -94,8 +96,11 @@ class Refreshing:
         taken = max([self._before.arrived, *(arrival.number for arrival in arrivals)])
         self._shop.finish()
         tables = {name: self._before.runs(name) for name in self._catalog.names}
+        written: set[str] = set()
         for name, run in self._written.items():
-            tables[name] = (*tables[name], self._shop.placed(run))
+            placed = self._shop.placed(run)
+            written |= {part.path for part in placed.parts}
+            tables[name] = (*tables[name], placed)
         tables = self._compactor.merge_small(self._compactor.adopt(tables))
         self.record = msgspec.structs.replace(
             self._before,
@@ -105,6 +110,7 @@ class Refreshing:
             made_us=time.time_ns() // 1000,
             tables=tables,
         )
+        self.merged_away = written - self.record.paths()
         seconds = time.perf_counter() - started
         return RefreshReport(self.record.refresh, len(arrivals), self.changes, self._shop.jobs, seconds)
 

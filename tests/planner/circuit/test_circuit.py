@@ -14,7 +14,7 @@ from everview.testing.fuzz.case import Case, generate_case
 from everview.testing.fuzz.check import Difference, check_case
 from everview.testing.fuzz.histories import Write
 
-CASES = 300
+CASES = 180
 
 
 @pytest.mark.parametrize("block", range(6))
