@@ -91,7 +91,8 @@ class _Bench:
             written = self._bytes()
             for number in range(timed):
                 ours.append(self.refresh(size))
-                if number % max(1, timed // (2 * plainly)) == 0:
+                step = max(1, timed // (2 * plainly))
+                if number % step == 0 and number < 2 * plainly * step:
                     adaptive = "true" if len(theirs["true"]) <= len(theirs["false"]) else "false"
                     self.spark.conf.set("spark.sql.adaptive.enabled", adaptive)
                     theirs[adaptive].append(_timed(lambda: plain.refresh(self.delta)))
