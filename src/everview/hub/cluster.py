@@ -25,7 +25,7 @@ from everview.hub.deepening import SPARE
 from everview.hub.driver import Driver
 from everview.hub.files import Files
 from everview.hub.inbox import Arrival, parquet_files
-from everview.hub.lookup import open_part, ranges
+from everview.hub.lookup import open_part, scanning
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
 from everview.hub.runs import HASH, Layout, Part, Run, merged, sealed
@@ -162,8 +162,9 @@ class ClusterWorkshop:
         schema = spark_schema(wanted.schema)
         uri = self._files.uri("")
         if any(lookup.keys is None for lookup in wanted.lookups):
+            request = Request(parts, wanted.layout, None)
             tasks = self._spark.range(0, self._tasks, 1, self._tasks)
-            return tasks.mapInArrow(_scanning(uri, parts, wanted.layout, self._tasks, len(schema)), schema)
+            return tasks.mapInArrow(scanning(uri, request, self._tasks, len(schema)), schema)
         asked = self._asked(wanted)
         first = any(not lookup.last for lookup in wanted.lookups)
         last = any(lookup.last for lookup in wanted.lookups)
@@ -253,21 +254,6 @@ def _by_range(frame: DataFrame, tasks: int) -> DataFrame:
     """Ranges of equal width, because hashes are spread evenly; each goes to one task."""
     number = f"CAST((shiftright({HASH}, 48) + 32768) * {tasks} DIV 65536 AS INT)"
     return frame.repartitionById(tasks, F.expr(number))
-
-
-def _scanning(
-    uri: str, parts: tuple[Part, ...], layout: Layout, tasks: int, width: int
-) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        opened = open_part(uri)
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                low, high = ranges(tasks)[task]
-                table = search(Request(parts, layout, None), low, high, opened, None)
-                if table is not None:
-                    yield from table.select(column_names(width)).to_batches()
-
-    return run
 
 
 def _searching(

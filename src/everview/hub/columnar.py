@@ -31,6 +31,7 @@ from everview.language.plan import (
     Values,
 )
 from everview.language.types import Kind, Type
+from everview.language.values import EXACT
 from everview.planner.facts import equi_keys
 
 __all__ = ["Columnar"]
@@ -203,4 +204,4 @@ def _check_sum(values: Any, kind: Kind) -> None:
 
 
 def _units(value: Any, kind: pa.Decimal128Type) -> int:
-    return int(value.scaleb(kind.scale)) + 1
+    return int(EXACT.scaleb(value, kind.scale))

@@ -12,6 +12,7 @@ import math
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -75,7 +76,7 @@ class Compactor:
         self._thread: threading.Thread | None = None
         self._since_us: int | None = None
         self._done: list[_Merge] = []
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         self._lock = threading.Lock()
 
     def since_us(self) -> int | None:
@@ -84,7 +85,10 @@ class Compactor:
             return self._since_us
 
     def adopt(self, tables: Tables) -> Tables:
-        """The tables with what was merged in the background; a failure there is raised here."""
+        """The tables with what was merged in the background.
+
+        A merge that failed is a warning: no refresh needs it, and it is tried again.
+        """
         with self._lock:
             done, self._done = self._done, []
             failure, self._failure = self._failure, None
@@ -92,7 +96,7 @@ class Compactor:
             if self._thread is None or not self._thread.is_alive():
                 self._since_us = None
         if failure is not None:
-            raise failure
+            warnings.warn(f"runs were not merged in the background: {failure}", RuntimeWarning, stacklevel=2)
         tables = dict(tables)
         for merge in done:
             if set(merge.old) <= set(tables[merge.table]):
@@ -149,7 +153,7 @@ class Compactor:
             new = written_run(written)
             with self._lock:
                 self._done.append(_Merge(name, old, new))
-        except BaseException as error:  # noqa: BLE001  (raised in the next refresh)
+        except Exception as error:  # noqa: BLE001  (the next refresh warns of it)
             with self._lock:
                 self._failure = error
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.engines.spark.types import arrow_rows, column_names, spark_schema
 from everview.hub.files import Files
-from everview.hub.lookup import open_part, ranges
+from everview.hub.lookup import open_part, ranges, scanning
 from everview.hub.record import Record
 from everview.hub.relations import lattice_table, table_name
 from everview.hub.searching import Request, search
@@ -34,23 +32,8 @@ def scan(spark: SparkSession, files: Files, catalog: Catalog, record: Record, ta
     rows = sum(run.rows for run in record.runs(table))
     tasks = max(1, min(PARTITIONS, rows // 10_000))
     request = Request(parts, catalog.layouts[table], None)
-    reader = _reader(files.uri(""), request, tasks, len(schema))
+    reader = scanning(files.uri(""), request, tasks, len(schema))
     return spark.range(0, tasks, 1, tasks).mapInArrow(reader, schema)
-
-
-def _reader(
-    uri: str, request: Request, tasks: int, width: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = open_part(uri)
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                low, high = ranges(tasks)[task]
-                table = search(request, low, high, opened, None)
-                if table is not None:
-                    yield from table.select(column_names(width)).to_batches()
-
-    return run
 
 
 def stored_table(catalog: Catalog, name: str) -> str:

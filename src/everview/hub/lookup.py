@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from everview.engines.spark.types import column_names
 from everview.hub.files import open_files
 from everview.hub.runs import Part
 from everview.hub.searching import Request, TooManyError, search
 
-__all__ = ["collect", "open_part", "ranges"]
+__all__ = ["collect", "open_part", "ranges", "scanning"]
 
 _MAPPED = 512
 """How many files a process keeps mapped."""
@@ -66,6 +67,23 @@ def collect(
     if rows > most:
         return None
     return [pa.concat_tables(tables) if tables else None for tables in pieces]
+
+
+def scanning(
+    uri: str, request: Request, tasks: int, width: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does that is given numbers of ranges: the first `width` columns of the rows in them."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        opened = open_part(uri)
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                low, high = ranges(tasks)[task]
+                table = search(request, low, high, opened, None)
+                if table is not None:
+                    yield from table.select(column_names(width)).to_batches()
+
+    return run
 
 
 def _task(
