@@ -22,12 +22,12 @@ from everview.engines.spark.session import start_session
 from everview.errors import StoreError
 from everview.hub import Hub
 from everview.hub import hub as hub_module
-from everview.hub.cluster import ClusterWorkshop
 from everview.hub.inbox import Inbox
+from everview.hub.large import LargeRefresh
 from everview.hub.lease import Claim
 from everview.hub.record import latest, read, refreshes
 from everview.hub.refresh import Refreshing
-from everview.hub.workshop import DriverWorkshop
+from everview.hub.small import SmallRefresh
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 
@@ -46,10 +46,10 @@ FEW_ROWS = 4
 
 STAGES = {
     "written": (Inbox, "_mark", "before"),
-    "arrived": (Refreshing, "_relations", "before"),
-    "looked up": (Refreshing, "_relations", "after"),
-    "computed": (Refreshing, "_keep", "before"),
-    "runs written": ((DriverWorkshop, ClusterWorkshop), "finish", "after"),
+    "arrived": (Refreshing, "_outcome", "before"),
+    "looked up": ((SmallRefresh, LargeRefresh), ("_relations", "_begun"), "after"),
+    "computed": ((SmallRefresh, LargeRefresh), ("_keep", "_sent"), "before"),
+    "runs written": (Refreshing, "_outcome", "after"),
     "before record": (hub_module, "commit", "before"),
     "after record": (hub_module, "commit", "after"),
     "inbox forgotten": (Inbox, "forget", "after"),
@@ -78,8 +78,9 @@ def model(seed, count):
 
 def at_stage(stage, action, patch=setattr):
     """Have an action done wherever a stage is passed."""
-    owners, name, when = STAGES[stage]
-    for owner in owners if isinstance(owners, tuple) else (owners,):
+    owners, names, when = STAGES[stage]
+    pairs = zip(owners, names, strict=True) if isinstance(owners, tuple) else [(owners, names)]
+    for owner, name in pairs:
         function = getattr(owner, name)
 
         @functools.wraps(function)

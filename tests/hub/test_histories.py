@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import decimal
 import random
+from collections import Counter
 
 import pytest
 from tests.hub.quick import quickly
 
 from everview.engines.reference import evaluate_views
-from everview.hub import Hub
+from everview.hub import Change, Hub
+from everview.hub.costs import Choice, Costs
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.values import NAN
@@ -45,8 +47,6 @@ CREATE MATERIALIZED VIEW computed AS SELECT upper(name) || '!' AS n, amount / (i
     FROM people JOIN orders ON id = person WHERE coalesce(score, 0) < 5 OR item IS NULL;
 """
 PROGRAM = Program.parse(TABLES + VIEWS)
-FEWER = ("cities", "by_city", "left_joined", "except_all", "ranked", "best")
-"""Views for the executors, of every way to keep one: they take longer to begin than the driver to finish."""
 
 
 class Chance:
@@ -71,17 +71,25 @@ class Chance:
         return (self.one(1, 2, 3, 9, None), self.one("tea", "cake", None), amount.scaleb(-2))
 
 
-@pytest.mark.parametrize("rows", [1_000_000, 30])
-def test_views_equal_their_queries_after_every_refresh(spark, tmp_path, rows):
-    """On the driver, and where it takes few rows, on the executors."""
+@pytest.mark.parametrize("way", ["driver", "executors", "anew"])
+def test_views_equal_their_queries_after_every_refresh(spark, tmp_path, monkeypatch, way):
+    """On the driver; where it takes few rows, on the executors; and where some views are computed anew."""
     chance = Chance(0)
+    anew = []
+
+    def by_chance(_costs, group, _arrived):
+        anew.extend([group] * (chance.random.random() < 0.5))
+        return Choice(group in anew[-1:], 2.0, 0.0)
+
+    if way == "anew":
+        monkeypatch.setattr(Costs, "choice", by_chance)
     base = {relation: set() for relation in PROGRAM.relations}
     seen = {relation: [] for relation in PROGRAM.relations}
-    program = PROGRAM if rows > 30 else Program.parse(TABLES + fewer_views())
-    with Hub.open(tmp_path, program, spark=spark) as hub:
+    with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
         quickly(hub)
-        hub._driver_rows = rows
-        for step in range(5 if program is PROGRAM else 3):
+        hub._driver_rows = 1_000_000 if way == "driver" else 30
+        before = {view: Counter() for view in PROGRAM.views}
+        for step in range(5):
             for relation in PROGRAM.relations:
                 # One step each in which a relation is left alone.
                 if (step, relation) in ((2, "people"), (3, "orders")):
@@ -95,14 +103,15 @@ def test_views_equal_their_queries_after_every_refresh(spark, tmp_path, rows):
                 base[relation] -= set(gone)
                 seen[relation] += rows
             report = hub.refresh()
-            for view, wanted in evaluate_views(program, base).items():
+            for view, wanted in evaluate_views(PROGRAM, base).items():
                 assert repr(hub.rows(view)) == repr(sorted_rows(wanted.rows)), (view, step, report)
+                after = Counter(map(repr, wanted.rows))
+                change = Change((after - before[view]).total(), (before[view] - after).total())
+                assert report.changes.get(view, Change(0, 0)) == change, (view, step, report)
+                before[view] = after
         for name in PROGRAM.relations:
             assert repr(hub.rows(name)) == repr(sorted_rows(base[name]))
-
-
-def fewer_views():
-    return ";".join(text for text in VIEWS.split(";") if any(f" {name} AS" in text for name in FEWER)) + ";"
+    assert (len(anew) > 10) == (way == "anew")
 
 
 def canonical(row):

@@ -13,7 +13,6 @@ from everview.hub.record import Record
 from everview.hub.relations import lattice_table, table_name
 from everview.hub.searching import Request, search
 from everview.hub.tables import Catalog
-from everview.language.relations import Semantics
 
 __all__ = ["contents", "local_rows", "scan", "stored_table"]
 
@@ -65,13 +64,13 @@ def local_rows(files: Files, catalog: Catalog, record: Record, name: str, most: 
     found = search(Request(parts, catalog.layouts[table], None), low, high, open_part(files.uri("")), None)
     if found is None:
         return []
-    values = found.column(f"c{len(schema)}").to_pylist()
-    if relation is not None and relation.semantics is not Semantics.BAG:
-        values = [value % 2 for value in values]
+    values = found.column(f"c{len(schema)}").to_numpy()
+    if relation is not None:
+        values = lattice_table(relation).weights(values)
     return [
         row
         for row, count in zip(
-            arrow_rows(found.select(column_names(len(schema))), schema), values, strict=True
+            arrow_rows(found.select(column_names(len(schema))), schema), values.tolist(), strict=True
         )
         for _ in range(count)
     ]

@@ -14,7 +14,7 @@ from everview.language.expressions import And, Case, Literal
 from everview.language.plan import Aggregate, Filter, Plan, UnionAll
 from everview.language.types import BIGINT
 from everview.planner.circuit import Lookup
-from everview.planner.circuit.parts import found_scan
+from everview.planner.circuit.parts import changed_scan, found_scan
 from everview.planner.circuit.weighted import (
     ONE,
     ZERO,
@@ -42,7 +42,7 @@ def is_spared(lookups: Sequence[Lookup]) -> bool:
 def too_few(lookup: Lookup) -> Plan:
     """The keys for which more rows must be looked up."""
     kept, shown = lookup.kept, lookup.take or 0
-    found, change = found_scan(kept), kept.change
+    found, change = found_scan(kept), changed_scan(kept)
     both = UnionAll((project(found, (*columns(found), ONE)), project(change, (*columns(change), ZERO))))
     rows = sum_up(both, kept.width)
     *own, weight, was = columns(rows)

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from everview.hub.costs import Costs, groups_of
 from everview.hub.tables import Catalog
 from everview.planner.circuit import Operator
 
 __all__ = ["explain_view"]
 
+EXAMPLE = 1_000
+"""The size of the change whose cost is shown."""
 
-def explain_view(catalog: Catalog, name: str) -> str:
+
+def explain_view(catalog: Catalog, costs: Costs, name: str) -> str:
     """Each operator of a view, from the view down, and how much is read to carry a change through it."""
     lines: list[str] = []
     view = catalog.program.views[name]
     lines.append(f"{name}: reads {', '.join(view.reads) or 'nothing'}")
+    lines.append(f"  {_cost(costs, name)}")
     _describe(catalog, catalog.circuit.operators[name], 1, lines)
     return "\n".join(lines)
+
+
+def _cost(costs: Costs, view: str) -> str:
+    """What a change of 1,000 rows costs, and when the view is computed anew."""
+    group = next(group for group in groups_of(costs.catalog) if view in group.views)
+    choice = costs.choice(group, dict.fromkeys(group.relations, EXAMPLE))
+    others = ", ".join(sorted(group.views - {view}))
+    least = costs.least_recomputed(group)
+    anew = "never computed anew" if least is None else f"computed anew when about {least:,} rows change"
+    return (
+        f"{EXAMPLE:,} changed rows: about {choice.delta_seconds:.3f} s of one core by delta, "
+        f"{choice.recompute_seconds:.3f} s anew; {anew}{f'; together with {others}' if others else ''}"
+    )
 
 
 def _describe(catalog: Catalog, operator: Operator, depth: int, lines: list[str]) -> None:

@@ -18,9 +18,9 @@ from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, ProgramError, StoreError
-from everview.hub.cluster import ClusterWorkshop
 from everview.hub.compact import Compactor
 from everview.hub.contents import contents, local_rows
+from everview.hub.costs import Costs, Sampler
 from everview.hub.explain import explain_view
 from everview.hub.files import Files, open_files
 from everview.hub.inbox import Arrival
@@ -28,12 +28,11 @@ from everview.hub.lease import Lease, hold
 from everview.hub.opening import begin_epoch, recover
 from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, commit, read, require_epoch
-from everview.hub.refresh import Refreshing, RefreshReport
+from everview.hub.refresh import EACH_ARRIVAL, Refreshing, RefreshReport
 from everview.hub.retention import Retention
 from everview.hub.screening import Rejected, Screening
 from everview.hub.tables import Catalog, catalog
 from everview.hub.vacuum import EVERY, VacuumReport, vacuum
-from everview.hub.workshop import DriverWorkshop, Workshop
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation
@@ -43,9 +42,6 @@ __all__ = ["Hub"]
 
 DRIVER_ROWS = 1_000_000
 """How many rows the driver collects at once; more are left to the executors. Some 100 MB."""
-
-_EACH_ARRIVAL = 8
-"""How many rows a lookup may find for a row that has arrived, before the driver is not even tried."""
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
@@ -68,14 +64,15 @@ class Hub:
         self.program = catalog.program
         self._spark = spark
         self._files = files
-        self._catalog = catalog
         self._lease = lease
         self._record = begin_epoch(files, catalog.program.hash)
+        self._catalog = dataclasses.replace(catalog, ids=self._record.ids)
         self._inbox = recover(files, self._record)
         self._screening = Screening(files, catalog.program)
         self._rejected: tuple[Rejected, ...] = ()
         self._tasks = spark.sparkContext.defaultParallelism
         self._compactor = Compactor(spark, files, catalog.layouts, self._tasks)
+        self._sampler = Sampler(files)
         self._retention = retention if retention is not None else Retention()
         self._freshness = freshness
         self._driver_rows = DRIVER_ROWS
@@ -141,7 +138,7 @@ class Hub:
     def _take_in(self) -> RefreshReport:
         """Set aside what cannot be taken in, and refresh by the rest."""
         waiting = self._inbox.waiting(self._record.arrived)
-        arrivals, rejected = self._screening.screen(waiting, self._driver_rows // _EACH_ARRIVAL)
+        arrivals, rejected = self._screening.screen(waiting, self._driver_rows // EACH_ARRIVAL)
         self._rejected += rejected
         if arrivals or not self._record.refresh:
             report = self._refresh(arrivals)
@@ -151,8 +148,16 @@ class Hub:
         return dataclasses.replace(report, rejected=told)
 
     def _refresh(self, arrivals: Sequence[Arrival]) -> RefreshReport:
-        workshop = self._workshop(arrivals)
-        refreshing = Refreshing(self._catalog, workshop, self._enlarged, self._compactor, self._record)
+        refreshing = Refreshing(
+            self._spark,
+            self._files,
+            self._catalog,
+            self._compactor,
+            self._record,
+            self._sampler,
+            tasks=self._tasks,
+            most=self._driver_rows,
+        )
         try:
             report = refreshing.run(arrivals)
         except Exception as error:
@@ -202,10 +207,11 @@ class Hub:
         return sorted_rows(rows_of(self._contents(name, record), schema) if few is None else few)
 
     def explain(self, name: str) -> str:
-        """How a view is kept: each operator, and how much is read to carry a change through it."""
+        """How a view is kept: each operator, how much is read to carry a change through it, and the cost."""
         if name not in self.program.views:
             raise DataError(f"there is no view {name}", relation=name)
-        return explain_view(self._catalog, name)
+        self._require_open()
+        return explain_view(self._catalog, Costs(self._catalog, self._record, self._sampler), name)
 
     def close(self) -> None:
         """Give the store up; the Spark session goes on, for others may use it."""
@@ -243,16 +249,6 @@ class Hub:
         # will be seen; else it may have come too late, with a number that is in a refresh already.
         require_epoch(self._files, self._record)
         return accepted
-
-    def _workshop(self, arrivals: Sequence[Arrival]) -> Workshop:
-        """The driver for few rows, the executors for many."""
-        if _EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) > self._driver_rows:
-            return self._enlarged()
-        return DriverWorkshop(self._spark, self._files, self._tasks, self._driver_rows)
-
-    def _enlarged(self, small: Workshop | None = None) -> Workshop:
-        begun = small if isinstance(small, DriverWorkshop) else None
-        return ClusterWorkshop(self._spark, self._files, self._tasks, begun)
 
     def _relation(self, name: str) -> Relation:
         if name in self.program.relations:

@@ -18,7 +18,7 @@ from everview.hub.runs import Run
 
 __all__ = ["FOLDER", "FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes", "require_epoch"]
 
-FORMAT = 3
+FORMAT = 4
 FOLDER = "refreshes"
 
 
@@ -35,6 +35,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     arrived: int = 0
     made_us: int = 0
+    ids: bool = False
+    """Whether whole rows of relations are found by their ids: since format 4."""
     tables: dict[str, tuple[Run, ...]] = msgspec.field(default_factory=dict)
     format: int = FORMAT
 
@@ -85,7 +87,7 @@ def latest(files: Files, program: str) -> Record:
     """The state of the store, or the empty one; StoreError when it is another program's or newer."""
     numbers = refreshes(files)
     if not numbers:
-        return Record(refresh=0, program=program)
+        return Record(refresh=0, program=program, ids=True)
     record = read(files, numbers[-1])
     if record.program != program:
         raise StoreError(

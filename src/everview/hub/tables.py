@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
+from everview.engines.spark.hashing import Hashes, hash_columns
+from everview.engines.spark.identity import tuple_ids
 from everview.hub.ranks import Rank
 from everview.hub.relations import LatticeTable, lattice_table
-from everview.hub.runs import Layout
+from everview.hub.runs import Layout, spread
 from everview.language.expressions import Column
 from everview.language.plan import Schema
 from everview.language.program import Program
-from everview.planner.circuit import Circuit, Kept, Operator, build_circuit
-from everview.planner.circuit.parts import WEIGHT
+from everview.language.relations import Relation, Semantics
+from everview.planner.circuit import Circuit, Kept, build_circuit
 from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
@@ -21,10 +26,24 @@ __all__ = ["Catalog", "Hashed", "catalog"]
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """The columns whose hash a row is found by; `spread` when that is to say little (see `runs.spread`)."""
+    """The columns whose hash a row is found by; `spread` when that is to say little (see `runs.spread`).
+
+    Of a `relation`'s whole rows it is the beginning of their ids, which nobody can choose: else some rows of
+    a hostile site would all go to one task.
+    """
 
     columns: tuple[int, ...]
     spread: bool = False
+    relation: Relation | None = None
+
+    def of(self, schema: Schema, rows: pa.Table) -> Hashes:
+        """The hash of each row."""
+        chosen = [rows.column(place) for place in self.columns]
+        if self.relation is not None:
+            ids = tuple_ids(self.relation, chosen, rows.num_rows).view(">i8")
+            return ids.reshape(rows.num_rows, -1)[:, 0].astype(np.int64)
+        found = hash_columns(chosen, [schema[place] for place in self.columns], rows.num_rows)
+        return spread(found) if self.spread else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +55,8 @@ class Catalog:
     relations: tuple[LatticeTable, ...]
     layouts: dict[str, Layout]
     schemas: dict[str, Schema]
+    ids: bool = True
+    """Whether whole rows of relations are found by their ids; older stores have another hash."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,14 +71,18 @@ class Catalog:
         """By which columns the rows of a table are found."""
         kept = self.circuit.kept.get(table)
         if kept is None:
-            return Hashed(next(own.key for own in self.relations if own.name == table))
+            own = next(own for own in self.relations if own.name == table)
+            named = self.ids and own.relation.semantics is not Semantics.KEYED
+            return Hashed(own.key, relation=own.relation if named else None)
         if kept.keys:
             return Hashed(kept.keys)
         return Hashed(tuple(range(kept.width)), spread=bool(kept.order))
 
-    def delta_schema(self, operator: Operator) -> Schema:
-        """The columns of an operator's delta."""
-        return (*operator.schema, WEIGHT)
+    def source_schema(self, name: str) -> Schema:
+        """The columns of a relation or an operator."""
+        if name in self.program.relations:
+            return self.program.relations[name].schema
+        return self.circuit.operators[name].schema
 
 
 def catalog(program: Program) -> Catalog:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 from everview.language.casts import can_cast, cast_fails
 from everview.language.functions import FUNCTIONS
 from everview.language.types import BOOLEAN, Field, Kind, Type
+from everview.language.values import canonical_double
 
 if TYPE_CHECKING:
     from everview.language.plan import Plan
@@ -88,6 +89,14 @@ class Literal:
 
     value: Any
     type: Type
+
+    def __reduce__(self) -> tuple[Callable[[Any, Type], Literal], tuple[Any, Type]]:
+        return _literal, (self.value, self.type)
+
+
+def _literal(value: Any, kind: Type) -> Literal:
+    """A constant from another process, where the one NaN was another object."""
+    return Literal(canonical_double(value) if isinstance(value, float) else value, kind)
 
 
 @dataclass(frozen=True, slots=True)

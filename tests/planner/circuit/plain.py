@@ -48,10 +48,14 @@ class PlainCircuit:
     def run(self, operator, tables):
         plans = []
         if any(tables[f"{source}@delta"] for source in operator.reads):
+            for kept in operator.kept:
+                tables[f"{kept.name}@delta"] = self.evaluate(kept.change, tables)
             for lookup in operator.lookups:
                 found = tables.setdefault(f"{lookup.kept.name}@found", [])
                 known = set(found)
-                found += [row for row in self.found(lookup, tables) if row not in known]
+                fresh = [row for row in self.found(lookup, tables) if row not in known]
+                self.read += len(fresh) if lookup.keys is not None else 0
+                found += fresh
             for name, plan in operator.steps:
                 tables[name] = self.evaluate(plan, tables)
             plans.append(operator.change)
@@ -68,7 +72,6 @@ class PlainCircuit:
         chosen = [row for row in rows if self.key(lookup.kept, row) in wanted]
         if lookup.take is not None:
             chosen = list(self.taken(lookup, chosen, wanted))
-        self.read += len(chosen)
         return [(*row, *rows[row]) for row in chosen]
 
     def taken(self, lookup, chosen, wanted):

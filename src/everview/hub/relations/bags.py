@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.hub.relations.base import LatticeTable
+from everview.hub.relations.base import LatticeTable, Values
 from everview.hub.runs import Layout
 from everview.language.aggregates import AggregateCall, Frame, SortKey, WindowCall
 from everview.language.expressions import Call, Case, Literal
@@ -43,6 +43,10 @@ class BagTable(LatticeTable):
     def often(self) -> str:
         """As many as there are copies."""
         return f"c{len(self.relation.schema)}"
+
+    def weights(self, values: Values) -> Values:
+        """The copies."""
+        return values
 
     def candidates(self) -> Plan | None:
         """The rows that have come."""

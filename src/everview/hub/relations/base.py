@@ -9,14 +9,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from everview.engines.spark.types import arrow_schema
 from everview.hub.runs import Layout
 from everview.language.plan import Plan, Scan, Schema
 from everview.language.relations import Relation
 from everview.language.types import BIGINT, Field
-from everview.planner.circuit.parts import Kept, Lookup
+from everview.planner.circuit.parts import WEIGHT, Kept, Lookup
 from everview.planner.circuit.weighted import columns, project
 
 __all__ = ["VERSION", "LatticeTable", "table_name"]
+
+Values = NDArray[np.int64]
 
 VERSION = Field("version", BIGINT, nullable=False)
 
@@ -56,6 +64,17 @@ class LatticeTable(ABC):
     def often(self) -> str:
         """How often a stored row is there, in SQL."""
         return f"c{len(self.relation.schema)} % 2"
+
+    def weights(self, values: Values) -> Values:
+        """How often each stored row is there, of its values in the lattice."""
+        return values % 2
+
+    def whole(self, stored: pa.Table) -> pa.Table:
+        """The rows that are there, with their weights, of a table as it is stored."""
+        width = len(self.relation.schema)
+        weights = pa.array(self.weights(stored.column(f"c{width}").to_numpy()))
+        rows = stored.select([f"c{place}" for place in range(width)]).append_column(f"c{width}", weights)
+        return rows.filter(pc.greater(weights, 0)).cast(arrow_schema((*self.relation.schema, WEIGHT)))
 
     @property
     def arrived(self) -> Scan:

@@ -20,7 +20,15 @@ from everview.language.expressions import Case, Expression, Literal
 from everview.language.plan import Aggregate, Distinct, Filter, Plan, Project, Scan, UnionAll, Values
 from everview.language.types import DOUBLE, Field
 from everview.planner.circuit.doubles import digits, summed
-from everview.planner.circuit.parts import Keeping, Kept, Lookup, Operator, found_scan, rows_scan
+from everview.planner.circuit.parts import (
+    Keeping,
+    Kept,
+    Lookup,
+    Operator,
+    changed_scan,
+    found_scan,
+    rows_scan,
+)
 from everview.planner.circuit.sums import Sums, adding
 from everview.planner.circuit.weighted import (
     ONE,
@@ -49,7 +57,6 @@ class _Ranked:
     """A call whose group keeps its values."""
 
     kept: Kept
-    change: Plan
     """Keys, value, weight; or keys, unit, number and digits."""
     call: AggregateCall
     """Over the value."""
@@ -74,7 +81,6 @@ def aggregate(builder: Builder, name: str, plan: Aggregate) -> Operator:
     """The touched groups' rows, after minus before."""
     width = len(plan.keys)
     flat = _prepared(plan)
-    change = builder.change(flat)
     sums: list[Sums | None] = []
     ranked: list[_Ranked | None] = []
     for place, call in enumerate(plan.aggregates):
@@ -85,14 +91,16 @@ def aggregate(builder: Builder, name: str, plan: Aggregate) -> Operator:
     rules = _Rules(name, plan, width, groups, sums, ranked)
     steps, before = rules.at("before")
     more, after = rules.at("after")
-    # Also a row that brings a call no value touches the group whose row is shown with that call's value.
-    keys = project(change, columns(change)[:width])
-    lookups = [Lookup(groups, keys if width else None)]
+    # Also a row that brings a call no value touches the group whose row is shown with that call's value, and
+    # values may change while all sums stay.
+    touched = dict.fromkeys([groups, *(own.kept for own in ranked if own is not None)])
+    keys = [_keys(kept, width) for kept in touched]
+    lookups = [Lookup(groups, key) for key in (keys if width else [None])]
     for values in ranked:
         if values is not None:
             taken = 1 if values.by_rank else None
-            wanted = keys if width or values.by_rank else None
-            lookups.append(Lookup(values.kept, wanted, taken, last=values.pick == "max"))
+            wanted = keys if width or values.by_rank else [None]
+            lookups += [Lookup(values.kept, key, taken, last=values.pick == "max") for key in wanted]
     return Operator(
         name,
         plan.schema,
@@ -103,6 +111,12 @@ def aggregate(builder: Builder, name: str, plan: Aggregate) -> Operator:
         difference(after, before),
         None if width else weighted(_nothing_yet(plan), 1),
     )
+
+
+def _keys(kept: Kept, width: int) -> Plan:
+    """The keys of the groups in which these rows change."""
+    changed = changed_scan(kept)
+    return project(changed, columns(changed)[:width])
 
 
 def _keeping(ranked: Sequence[_Ranked | None], width: int) -> Keeping:
@@ -175,10 +189,10 @@ def _ranked(builder: Builder, flat: Plan, width: int, place: int, call: Aggregat
     over = AggregateCall(call.function, value)
     if over.type == DOUBLE and call.function in ("sum", "avg"):
         change = digits(builder.change(values))
-        return _Ranked(builder.keep_sums(change, width + 1, range(width)), change, over)
+        return _Ranked(builder.keep_sums(change, width + 1, range(width)), over)
     order = (SortKey(value),) if call.function in ("min", "max") else ()
     kept = builder.keep(values, columns(values)[:width], order, nulls=False)
-    return _Ranked(kept, builder.change(values), over)
+    return _Ranked(kept, over)
 
 
 def _nothing_yet(plan: Aggregate) -> Plan:
@@ -203,7 +217,7 @@ class _Rules:
     def at(self, moment: str) -> tuple[list[tuple[str, Plan]], Plan]:
         """The steps that the touched groups need, and their rows."""
         found = found_scan(self.groups)
-        sums = found if moment == "before" else UnionAll((found, self.groups.change))
+        sums = found if moment == "before" else UnionAll((found, changed_scan(self.groups)))
         nulls = [Literal(None, own.call.type) for own in self.ranked if own is not None]
         parts = [project(sums, (*columns(sums), *nulls))]
         steps: list[tuple[str, Plan]] = []
@@ -228,9 +242,9 @@ class _Rules:
         table: Scan = found
         made: Plan | None = None
         if moment == "after":
-            both = UnionAll((found, own.change))
+            both = UnionAll((found, changed_scan(own.kept)))
             made = sum_up(both, self.width + 1) if own.in_digits else consolidated(both)
-            table = Scan(step, own.change.schema)
+            table = Scan(step, own.kept.schema)
         if own.in_digits:
             return summed(table, self.width, mean=own.call.function == "avg"), made
         if own.by_rank:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from everview.language.expressions import Expression, Literal, conjunction, substitute
 from everview.language.plan import Filter, Join, JoinKind, Plan, UnionAll
-from everview.planner.circuit.parts import Keeping, Kept, Lookup, Operator, found_scan
+from everview.planner.circuit.parts import Keeping, Kept, Lookup, Operator, changed_scan, found_scan
 from everview.planner.circuit.weighted import (
     ZERO,
     columns,
@@ -90,13 +90,19 @@ def _sides(builder: Builder, plan: Join) -> tuple[_Side, _Side]:
 
 
 def _side(builder: Builder, flat: Plan, keys: tuple[Expression, ...], pairs: tuple[EquiPair, ...]) -> _Side:
-    change = builder.change(flat)
+    width = len(flat.schema)
     kept = builder.keep(flat, keys)
+    changed = changed_scan(kept)
+    every = columns(changed)
+    change = project(changed, (*every[:width], every[-1]))
     if not keys:
-        return _Side(len(flat.schema), change, kept, None)
+        return _Side(width, change, kept, None)
+    places = [every[place] for place in kept.keys]
     # NULL meets nothing unless the join says so.
-    wanted = conjunction([not_null(key) for key, pair in zip(keys, pairs, strict=True) if not pair.null_safe])
-    return _Side(len(flat.schema), change, kept, project(Filter(change, wanted), keys))
+    wanted = conjunction(
+        [not_null(key) for key, pair in zip(places, pairs, strict=True) if not pair.null_safe]
+    )
+    return _Side(width, change, kept, project(Filter(changed, wanted), places))
 
 
 def _pairs(plan: Join, left: _Side, right: _Side) -> Plan:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from everview.language.expressions import Call, Column, Expression, Literal, Parameter
 from everview.language.plan import Filter, Plan, Scan, TopK, UnionAll, Window, map_inputs
-from everview.planner.circuit.parts import Keeping, Kept, Lookup, Operator, found_scan, rows_scan
+from everview.planner.circuit.parts import (
+    Keeping,
+    Kept,
+    Lookup,
+    Operator,
+    changed_scan,
+    found_scan,
+    rows_scan,
+)
 from everview.planner.circuit.weighted import columns, consolidated, difference, project
 from everview.planner.conditions import conjuncts
 
@@ -25,17 +33,17 @@ def window(builder: Builder, name: str, plan: Window) -> Operator:
     """The partitions that all calls share; without any, all rows."""
     keys = _shared_partition(plan)
     kept = builder.keep(plan.input, keys)
-    lookup = Lookup(kept, project(builder.change(plan.input), keys) if keys else None)
+    lookup = Lookup(kept, _keys(kept) if keys else None)
     keeping = Keeping.PARTITION if keys else Keeping.FULL
-    return _operator(builder, name, plan, kept, lookup, keeping)
+    return _operator(name, plan, kept, lookup, keeping)
 
 
 def top(builder: Builder, name: str, plan: TopK) -> Operator:
     """The rows that count are the first ones."""
     shown = _number(plan.limit) + (_number(plan.offset) if plan.offset is not None else 0)
     kept = builder.keep(plan.input, (), (*plan.order, *plan.ties))
-    lookup = Lookup(kept, project(builder.change(plan.input), ()), shown)
-    return _operator(builder, name, plan, kept, lookup, Keeping.DELTA)
+    lookup = Lookup(kept, _keys(kept), shown)
+    return _operator(name, plan, kept, lookup, Keeping.DELTA)
 
 
 def row_limit(plan: Filter) -> int | None:
@@ -62,8 +70,8 @@ def first_rows(builder: Builder, name: str, plan: Filter) -> Operator:
         raise TypeError("a filter on row numbers")
     (call,) = window.calls
     kept = builder.keep(window.input, call.partition, (*call.order, *call.ties))
-    lookup = Lookup(kept, project(builder.change(window.input), call.partition), limit)
-    return _operator(builder, name, plan, kept, lookup, Keeping.DELTA)
+    lookup = Lookup(kept, _keys(kept), limit)
+    return _operator(name, plan, kept, lookup, Keeping.DELTA)
 
 
 def _number(count: Literal | Parameter | None) -> int:
@@ -72,14 +80,19 @@ def _number(count: Literal | Parameter | None) -> int:
     return int(count.value)
 
 
+def _keys(kept: Kept) -> Plan:
+    changed = changed_scan(kept)
+    return project(changed, [columns(changed)[place] for place in kept.keys])
+
+
 def _operator(
-    builder: Builder, name: str, plan: Window | TopK | Filter, kept: Kept, lookup: Lookup, keeping: Keeping
+    name: str, plan: Window | TopK | Filter, kept: Kept, lookup: Lookup, keeping: Keeping
 ) -> Operator:
     source = plan.input.inputs[0] if isinstance(plan, Filter) else plan.input
     width = len(source.schema)
-    change = builder.change(source)
     every = columns(found_scan(kept))
-    own = project(found_scan(kept), (*every[:width], every[-1]))
+    shown = *every[:width], every[-1]
+    own, change = project(found_scan(kept), shown), project(changed_scan(kept), shown)
     before, after = f"{name}@before", f"{name}@after"
 
     def over(step: str) -> Plan:

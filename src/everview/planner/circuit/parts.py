@@ -5,8 +5,12 @@ reference in a test, SQLite where the rows are few, Spark where they are many. R
 last columns add up (a weight, or the sums of a group); a plan reads them by these names:
 
 - `x@delta`: how a relation or an operator `x` changes; the weight last.
+- `k@delta`: how the kept rows `k` change, made of the deltas of relations and operators, row by row.
 - `k@found`: what lookups found of the kept rows `k`, each once; the columns that add up last.
 - `x@s`: what a step `s` of the operator `x` made.
+
+An operator reads no more than changes of kept rows and what was found of them. All of it goes by the same
+keys, so an operator may be run apart for each part of the keys.
 
 A name with `@rows` at its end reads the same table as a bag: the weight says how often a row is there.
 """
@@ -28,6 +32,7 @@ __all__ = [
     "Kept",
     "Lookup",
     "Operator",
+    "changed_scan",
     "delta_scan",
     "found_scan",
     "plans_of",
@@ -105,10 +110,16 @@ class Operator:
     first: Plan | None = None
 
     @property
+    def kept(self) -> tuple[Kept, ...]:
+        """The kept rows whose changes it reads, and which it looks up."""
+        return tuple(dict.fromkeys(lookup.kept for lookup in self.lookups))
+
+    @property
     def reads(self) -> frozenset[str]:
         """The relations and operators whose deltas it reads."""
-        plans = [plan for _, plan in self.steps] + ([self.change] if self.change is not None else [])
-        return frozenset(source for plan in plans for source in sources(plan))
+        if not self.lookups:
+            return sources(self.change) if self.change is not None else frozenset()
+        return frozenset(source for kept in self.kept for source in sources(kept.change))
 
 
 @dataclass(slots=True)
@@ -123,6 +134,11 @@ class Circuit:
 def delta_scan(name: str, schema: Schema) -> Scan:
     """The change of a relation or an operator."""
     return Scan(name + _DELTA, (*schema, WEIGHT))
+
+
+def changed_scan(kept: Kept) -> Scan:
+    """The change of kept rows."""
+    return Scan(kept.name + _DELTA, kept.schema)
 
 
 def found_scan(kept: Kept) -> Scan:

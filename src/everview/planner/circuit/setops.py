@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from everview.language.expressions import Call, Expression
 from everview.language.plan import Distinct, Except, Filter, Intersect, Plan, UnionAll
 from everview.language.types import BIGINT
-from everview.planner.circuit.parts import Keeping, Kept, Lookup, Operator, found_scan
+from everview.planner.circuit.parts import Keeping, Kept, Lookup, Operator, changed_scan, found_scan
 from everview.planner.circuit.weighted import (
     ONE,
     ZERO,
@@ -69,7 +69,7 @@ def _counts(kept: Kept, places: tuple[int, int], width: int) -> Plan:
         *own, weight = columns(rows)
         return project(rows, (*own, *(weight if place in at else ZERO for place in range(width))))
 
-    return UnionAll((counting(found_scan(kept), *places), counting(kept.change, places[1])))
+    return UnionAll((counting(found_scan(kept), *places), counting(changed_scan(kept), places[1])))
 
 
 def _operator(
@@ -89,4 +89,4 @@ def _operator(
 
 
 def _keys(kept: Kept) -> Plan | None:
-    return without(kept.change) if kept.keys else None
+    return without(changed_scan(kept)) if kept.keys else None

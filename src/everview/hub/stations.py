@@ -1,0 +1,295 @@
+"""What a task of a large refresh does: one stage, for the rows of one range of hashes.
+
+All that an operator reads of a key lies in the range of the key's hash: the changes come here from other
+tasks, what is kept is found in files. So a task works as the driver does on few rows, and sends what it has
+made on to the tasks of the next stage.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.engines.spark.hashing import Hashes
+from everview.engines.spark.types import arrow_schema
+from everview.hub.asking import request, wanted_by
+from everview.hub.driver import Driver
+from everview.hub.files import open_files
+from everview.hub.lookup import open_part
+from everview.hub.operating import found_table, is_too_little, operate, put_found
+from everview.hub.relations import LatticeTable
+from everview.hub.routing import (
+    Parcel,
+    packed_for,
+    parcels,
+    range_of,
+    read_rows,
+    scattered,
+    target_of_all,
+    with_hashes,
+)
+from everview.hub.runs import FOLDER, HASH, Layout, Part, merged, packed, sealed
+from everview.hub.searching import Request, search
+from everview.hub.small import Change, weights
+from everview.hub.stages import Stage
+from everview.hub.tables import Hashed
+from everview.language.plan import Plan, Scan, Schema, walk_plan
+from everview.planner.circuit import Kept, Operator
+from everview.planner.circuit.parts import WEIGHT, changed_scan, delta_scan, sources
+from everview.planner.circuit.weighted import present, sum_up
+
+__all__ = ["Plant", "Result", "running"]
+
+RESULTS = "!"
+"""The stream of what the driver is told in the end."""
+
+TICKET = "?"
+"""The stream of what brings a task to a range where nothing has come."""
+
+_ALL = -(2**63), 2**63 - 1
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class Result(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a table that was written, or how many rows of a relation or view came and went."""
+
+    name: str
+    part: Part | None = None
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """What all tasks know."""
+
+    uri: str
+    targets: int
+    version: int
+    kept: tuple[Kept, ...]
+    """The kept rows that may change."""
+    stateless: tuple[Operator, ...]
+    views: Mapping[str, str]
+    """The table of a view → its name."""
+    layouts: Mapping[str, Layout]
+    hashed: Mapping[str, Hashed]
+    parts: Mapping[str, tuple[Part, ...]]
+    """The runs in which something is looked up."""
+    anew: frozenset[str] = frozenset()
+    """The operators and kept rows that are computed anew, from nothing."""
+    scanned: frozenset[str] = frozenset()
+    """The relations all of whose rows these read."""
+    replaced: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    """The runs of the views among them as they were."""
+
+    def emit(
+        self, driver: Driver, produced: Mapping[str, pa.Table], whole: Mapping[str, pa.Table]
+    ) -> Iterator[Parcel]:
+        """Send on what follows from the changes of relations and operators; what is anew, from whole ones.
+
+        All of it goes row by row, so that it does not matter where the rest of a change is.
+        """
+        anew = {name: rows for name, rows in produced.items() if name in self.anew}
+        changed = {name: rows for name, rows in produced.items() if name not in self.anew}
+        yield from self._follow(driver, changed, anew=False)
+        yield from self._follow(driver, {**whole, **anew}, anew=True)
+
+    def _follow(self, driver: Driver, produced: dict[str, pa.Table], *, anew: bool) -> Iterator[Parcel]:
+        for name, rows in produced.items():
+            driver.put(delta_scan(name, ()).name, (), rows)
+        for operator in self.stateless:
+            if (operator.name in self.anew) != anew:
+                continue
+            if operator.reads & produced.keys() and operator.change is not None:
+                _put_missing(driver, operator.change, produced)
+                rows = operate(driver, operator, touched=True, first=False)
+                if rows is not None:
+                    produced[operator.name] = rows
+                    driver.put(delta_scan(operator.name, ()).name, operator.schema, rows)
+        for kept in self.kept:
+            if (kept.name in self.anew) == anew and sources(kept.change) & produced.keys():
+                _put_missing(driver, kept.change, produced)
+                yield from self._send(kept, self._changed(driver, kept))
+
+    def _changed(self, driver: Driver, kept: Kept) -> pa.Table:
+        """A part of the change of kept rows; where few groups have many rows, summed up already."""
+        grouped = len(kept.keys) == kept.width and kept.name not in self.views
+        driver.run("@sent", present(sum_up(kept.change, kept.width), kept.width) if grouped else kept.change)
+        return driver.table("@sent")
+
+    def _send(self, kept: Kept, rows: pa.Table) -> Iterator[Parcel]:
+        if not rows.num_rows:
+            return
+        hashes = self.hashes(kept.name, kept.schema, rows)
+        if kept.keys:
+            yield from scattered(kept.name, rows, hashes, self.targets)
+        else:
+            yield from packed_for(target_of_all(self.targets), kept.name, with_hashes(rows, hashes))
+
+    def hashes(self, table: str, schema: Schema, rows: pa.Table) -> Hashes:
+        """The hashes by which the rows of a table are found."""
+        return self.hashed[table].of(schema, rows)
+
+
+def _put_missing(driver: Driver, plan: Plan, produced: Mapping[str, pa.Table]) -> None:
+    """Deltas that others make are empty here."""
+    for node in walk_plan(plan):
+        if isinstance(node, Scan) and node.name.removesuffix("@delta") not in produced:
+            driver.put(node.name, node.schema, arrow_schema(node.schema).empty_table())
+
+
+def running(plant: Plant, stage: Stage) -> Callable[[Batches], Batches]:
+    """The task of a stage."""
+
+    def run(batches: Batches) -> Batches:
+        streams: dict[str, list[pa.Buffer]] = {}
+        target = -1
+        for parcel in parcels(batches):
+            target = parcel.target
+            if parcel.stream in (RESULTS, TICKET) or parcel.stream in stage.passed:
+                yield parcel.batch()
+            streams.setdefault(parcel.stream, []).append(parcel.payload)
+        if target >= 0:
+            station = _Station(plant, stage, target, streams)
+            yield from (parcel.batch() for parcel in station.run())
+
+    return run
+
+
+class _Station:
+    def __init__(
+        self, plant: Plant, stage: Stage, target: int, streams: Mapping[str, Sequence[pa.Buffer]]
+    ) -> None:
+        self._plant = plant
+        self._stage = stage
+        self._target = target
+        self._streams = streams
+        self._range = range_of(target, plant.targets)
+        self._opened = open_part(plant.uri)
+        self._driver = Driver()
+        self._rows: dict[str, pa.Table] = {}
+        self._pending: list[tuple[str, pa.Table]] = []
+        self._results: list[Result] = []
+
+    def run(self) -> Iterator[Parcel]:
+        produced: dict[str, pa.Table] = {}
+        whole: dict[str, pa.Table] = {}
+        for table in self._stage.merged:
+            grown = None
+            if table.name in self._streams:
+                produced[table.relation.name], grown = self._merge(table)
+            if table.relation.name in self._plant.scanned:
+                whole[table.relation.name] = self._whole(table, grown)
+        for operator in self._stage.operators:
+            if any(kept.name in self._streams for kept in operator.kept):
+                change = self._operate(operator)
+                if change is not None and change.num_rows:
+                    produced[operator.name] = change
+        yield from self._plant.emit(self._driver, produced, whole)
+        for kept in self._stage.written:
+            if kept.name in self._streams or kept.name in self._plant.replaced:
+                self._keep(kept)
+        self._write()
+        for result in self._results:
+            yield Parcel(self._target, RESULTS, msgspec.msgpack.encode(result))
+        self._driver.close()
+
+    def _table(self, stream: str) -> pa.Table:
+        """What has come in a stream, hashes first."""
+        if stream not in self._rows:
+            self._rows[stream] = read_rows(self._streams[stream])
+        return self._rows[stream]
+
+    def _merge(self, table: LatticeTable) -> tuple[pa.Table, pa.Table | None]:
+        """Join what has come with what is stored; the change of the relation, and what is stored anew."""
+        driver, plant = self._driver, self._plant
+        come = self._table(table.name)
+        asked = Request(plant.parts[table.name], table.layout, np.unique(come.column(HASH).to_numpy()))
+        put_found(driver, table.found, search(asked, *self._range, self._opened, None))
+        driver.put(table.arrived.name, table.arrived.schema, come.drop_columns([HASH]))
+        for name, plan in table.steps():
+            driver.run(name, plan)
+        driver.run("@grown", table.growth(plant.version))
+        grown = driver.table("@grown")
+        run = None
+        if grown.num_rows:
+            run = sealed(grown, plant.hashes(table.name, table.schema, grown), table.layout)
+            self._pending.append((table.name, run))
+        driver.run("@change", table.change())
+        change = driver.table("@change")
+        self._count(table.relation.name, change)
+        return change, run
+
+    def _whole(self, table: LatticeTable, grown: pa.Table | None) -> pa.Table:
+        """All rows of a relation in this range."""
+        stored = self._all(table.name, self._plant.parts[table.name])
+        runs = [run for run in (stored, grown) if run is not None]
+        if not runs:
+            return arrow_schema((*table.relation.schema, WEIGHT)).empty_table()
+        return table.whole(merged(runs, table.layout))
+
+    def _all(self, table: str, parts: tuple[Part, ...]) -> pa.Table | None:
+        return search(Request(parts, self._plant.layouts[table], None), *self._range, self._opened, None)
+
+    def _count(self, name: str, delta: pa.Table) -> None:
+        change = weights(delta)
+        if change is not None:
+            self._results.append(Result(name, change=change))
+
+    def _operate(self, operator: Operator) -> pa.Table | None:
+        """The change of an operator in this range."""
+        for kept in operator.kept:
+            rows = arrow_schema(kept.schema)
+            if kept.name in self._streams:
+                changed = self._table(kept.name).drop_columns([HASH])
+            else:
+                changed = rows.empty_table()
+            self._driver.put(changed_scan(kept).name, kept.schema, changed)
+        for wanted in wanted_by(operator, self._plant.layouts, self._plant.hashed):
+            parts = self._plant.parts[wanted.table]
+            low, high = self._range if wanted.lookups[0].kept.keys else _ALL
+            for one in (wanted, replace(wanted, spared=False)):
+                asked = request(self._driver, parts, one)
+                put_found(self._driver, found_table(one), search(asked, low, high, self._opened, None))
+                if not is_too_little(self._driver, one):
+                    break
+        return operate(self._driver, operator, touched=True, first=False)
+
+    def _keep(self, kept: Kept) -> None:
+        """Sort kept rows; the same ones meet here and are added up."""
+        layout = self._plant.layouts[kept.name]
+        made = None
+        if kept.name in self._streams:
+            rows = self._table(kept.name)
+            hashes: Hashes = rows.column(HASH).to_numpy()
+            made = merged([sealed(rows.drop_columns([HASH]), hashes, layout)], layout)
+            if made.num_rows:
+                self._pending.append((kept.name, made))
+        if kept.name in self._plant.replaced:
+            made = self._difference(kept, made)
+        if kept.name in self._plant.views and made is not None:
+            self._count(self._plant.views[kept.name], made)
+
+    def _difference(self, kept: Kept, made: pa.Table | None) -> pa.Table | None:
+        """What is new of a view against what it was."""
+        old = self._all(kept.name, self._plant.replaced[kept.name])
+        if old is not None:
+            last = old.num_columns - 1
+            old = old.set_column(last, old.field(last), pc.negate(old.column(last)))
+        both = [run for run in (made, old) if run is not None]
+        return merged(both, self._plant.layouts[kept.name]) if both else None
+
+    def _write(self) -> None:
+        """All runs go into one file."""
+        path = f"{FOLDER}/{uuid.uuid4().hex}.arrow"
+        content, parts = packed(path, [table for _, table in self._pending])
+        if parts:
+            open_files(self._plant.uri).create(path, content)
+        named = zip(self._pending, parts, strict=True)
+        self._results += [Result(name, part=part) for (name, _), part in named]
