@@ -15,15 +15,16 @@ import numpy as np
 
 from everview.hub.deepening import SPARE
 from everview.hub.files import Files
+from everview.hub.groups import Group
 from everview.hub.lookup import open_part
 from everview.hub.record import Record
 from everview.hub.relations import table_name
 from everview.hub.runs import HASH
 from everview.hub.tables import Catalog
-from everview.planner.circuit import Kept, Lookup, Operator
+from everview.planner.circuit import Lookup, Operator
 from everview.planner.circuit.parts import sources
 
-__all__ = ["Choice", "Costs", "Group", "Sampler", "groups_of"]
+__all__ = ["Arriving", "Choice", "Costs", "Sampler"]
 
 SEARCH = 1.2
 """To find a row in the runs."""
@@ -51,58 +52,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Views that share operators or kept rows, with all of those, and the relations that they read."""
+class Arriving:
+    """How many rows of a relation have arrived."""
 
-    views: frozenset[str]
-    operators: frozenset[str]
-    kept: frozenset[str]
-    relations: frozenset[str]
-
-    def with_all_of(self, other: Group) -> Group:
-        """Both as one."""
-        return Group(
-            self.views | other.views,
-            self.operators | other.operators,
-            self.kept | other.kept,
-            self.relations | other.relations,
-        )
-
-
-def groups_of(catalog: Catalog) -> list[Group]:
-    """All views of a program, each in one group."""
-    circuit = catalog.circuit
-    found: list[Group] = []
-    for view, shown in circuit.views.items():
-        group = _closure(catalog, view, shown)
-        apart: list[Group] = []
-        for other in found:
-            if other.operators & group.operators or other.kept & group.kept:
-                group = group.with_all_of(other)
-            else:
-                apart.append(other)
-        found = [*apart, group]
-    return found
-
-
-def _closure(catalog: Catalog, view: str, shown: Kept) -> Group:
-    circuit = catalog.circuit
-    operators: set[str] = set()
-    kept = {shown.name}
-    relations: set[str] = set()
-    waiting = [view]
-    while waiting:
-        name = waiting.pop()
-        if name in catalog.program.relations:
-            relations.add(name)
-        elif name not in operators:
-            operators.add(name)
-            kept |= {one.name for one in circuit.operators[name].kept}
-            if name in circuit.views:
-                kept.add(circuit.views[name].name)
-            waiting += circuit.operators[name].reads
-    views = frozenset(operators & circuit.views.keys())
-    return Group(views, frozenset(operators), frozenset(kept), frozenset(relations))
+    inserted: int = 0
+    deleted: int = 0
 
 
 class Sampler:
@@ -133,12 +87,8 @@ class Costs:
     record: Record
     sampler: Sampler
 
-    def choices(self, arrived: Mapping[str, int]) -> dict[Group, Choice]:
-        """For each group of views what to do with so many rows of each relation."""
-        return {group: self.choice(group, arrived) for group in groups_of(self.catalog)}
-
-    def choice(self, group: Group, arrived: Mapping[str, int]) -> Choice:
-        """What to do with one group."""
+    def choice(self, group: Group, arrived: Mapping[str, Arriving]) -> Choice:
+        """What to do with a group of views when so many rows of each relation have arrived."""
         delta, anew = self._by_delta(group, arrived) / 1e6, self._anew(group, arrived) / 1e6
         return Choice(MARGIN * anew < delta, delta, anew)
 
@@ -157,14 +107,15 @@ class Costs:
 
     def _is_recomputed(self, group: Group, rows: int) -> bool:
         # More rows than there are cannot go.
-        capped = {name: min(rows, self._size(table_name(name))) for name in group.relations}
-        return self.choice(group, capped).recomputed
+        sizes = {name: min(rows, self._size(table_name(name))) for name in group.relations}
+        half = {name: Arriving(size - size // 2, size // 2) for name, size in sizes.items()}
+        return self.choice(group, half).recomputed
 
     def _size(self, table: str) -> int:
         return sum(run.rows for run in self.record.runs(table))
 
-    def _by_delta(self, group: Group, arrived: Mapping[str, int]) -> float:
-        changed: dict[str, float] = dict(arrived)
+    def _by_delta(self, group: Group, arrived: Mapping[str, Arriving]) -> float:
+        changed: dict[str, float] = {name: come.inserted + come.deleted for name, come in arrived.items()}
         cost = 0.0
         for name, operator in self.catalog.circuit.operators.items():
             if name not in group.operators:
@@ -189,8 +140,11 @@ class Costs:
         each = self.sampler.rows_a_key(lookup.kept.name, self.record) if lookup.kept.keys else 1.0
         return min(size, asking * (each if lookup.take is None else min(each, lookup.take + SPARE)))
 
-    def _anew(self, group: Group, arrived: Mapping[str, int]) -> float:
-        sizes = {name: float(self._size(table_name(name)) + arrived.get(name, 0)) for name in group.relations}
+    def _anew(self, group: Group, arrived: Mapping[str, Arriving]) -> float:
+        sizes: dict[str, float] = {}
+        for name in group.relations:
+            come = arrived.get(name, Arriving())
+            sizes[name] = max(0, self._size(table_name(name)) + come.inserted - come.deleted)
         cost = SCAN * sum(sizes.values())
         for name, operator in self.catalog.circuit.operators.items():
             if name not in group.operators:
@@ -201,9 +155,10 @@ class Costs:
         return cost + WRITE * self._kept(group, sizes)
 
     def _made(self, operator: Operator, sizes: Mapping[str, float]) -> float:
-        """How many rows an operator has: as many as are kept of a view, else no more than it reads."""
-        view = self.catalog.circuit.views.get(operator.name)
-        return float(self._size(view.name)) if view is not None else _sum(sizes, operator.reads)
+        """How many rows an operator has: as many as it reads, of an aggregate as many as there are groups."""
+        read = _sum(sizes, operator.reads)
+        groups = self._size(operator.kept[0].name) if operator.title == "Aggregate" else 0
+        return min(read, groups) if groups else read
 
     def _kept(self, group: Group, changed: Mapping[str, float]) -> float:
         kept = self.catalog.circuit.kept

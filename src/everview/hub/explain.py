@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.hub.costs import Costs, groups_of
+from everview.hub.costs import Arriving, Costs
 from everview.hub.tables import Catalog
 from everview.planner.circuit import Operator
 
@@ -24,8 +24,9 @@ def explain_view(catalog: Catalog, costs: Costs, name: str) -> str:
 
 def _cost(costs: Costs, view: str) -> str:
     """What a change of 1,000 rows costs, and when the view is computed anew."""
-    group = next(group for group in groups_of(costs.catalog) if view in group.views)
-    choice = costs.choice(group, dict.fromkeys(group.relations, EXAMPLE))
+    group = next(group for group in costs.catalog.groups if view in group.views)
+    half = Arriving(EXAMPLE // 2, EXAMPLE // 2)
+    choice = costs.choice(group, dict.fromkeys(group.relations, half))
     others = ", ".join(sorted(group.views - {view}))
     least = costs.least_recomputed(group)
     anew = "never computed anew" if least is None else f"computed anew when about {least:,} rows change"

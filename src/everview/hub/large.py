@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 
 from everview.engines.spark.types import arrow_schema, spark_schema
-from everview.hub.costs import Group
 from everview.hub.driver import Driver
 from everview.hub.files import Files
+from everview.hub.groups import Group
 from everview.hub.inbox import Arrival, parquet_files
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable, table_name

@@ -15,8 +15,9 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from everview.hub.compact import Compactor
-from everview.hub.costs import Choice, Costs, Group, Sampler
+from everview.hub.costs import Arriving, Choice, Costs, Sampler
 from everview.hub.files import Files
+from everview.hub.groups import Group
 from everview.hub.inbox import Arrival
 from everview.hub.large import LargeRefresh
 from everview.hub.record import Record
@@ -103,19 +104,24 @@ class Refreshing:
         )
 
     def _outcome(self, arrivals: Sequence[Arrival]) -> tuple[Outcome, dict[str, Choice]]:
-        arrived: dict[str, int] = {}
+        arrived: dict[str, Arriving] = {}
         for arrival in arrivals:
-            arrived[arrival.relation] = arrived.get(arrival.relation, 0) + arrival.rows
+            come = arrived.get(arrival.relation, Arriving())
+            arrived[arrival.relation] = (
+                replace(come, inserted=come.inserted + arrival.rows)
+                if arrival.present
+                else replace(come, deleted=come.deleted + arrival.rows)
+            )
         choices = {
-            group: choice
-            for group, choice in self._costs.choices(arrived).items()
+            group: self._costs.choice(group, arrived)
+            for group in self._catalog.groups
             if group.relations & arrived.keys()
         }
         common = self._spark, self._files, self._catalog, self._before, self._tasks
         vain = 0
         anew = [group for group, choice in choices.items() if choice.recomputed]
         saved = sum(choices[group].delta_seconds - choices[group].recompute_seconds for group in anew)
-        if saved < WORTH_A_JOB and EACH_ARRIVAL * sum(arrived.values()) <= self._most:
+        if saved < WORTH_A_JOB and EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) <= self._most:
             try:
                 return SmallRefresh(*common, self._most).run(arrivals), _told(choices, ())
             except TooManyRowsError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from everview.hub.costs import Group
+from everview.hub.groups import Group
 from everview.hub.relations import LatticeTable
 from everview.hub.tables import Catalog
 from everview.planner.circuit import Kept, Operator

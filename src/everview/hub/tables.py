@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from everview.engines.spark.hashing import Hashes, hash_columns
 from everview.engines.spark.identity import tuple_ids
+from everview.hub.groups import Group, groups_of
 from everview.hub.ranks import Rank
 from everview.hub.relations import LatticeTable, lattice_table
 from everview.hub.runs import Layout, spread
@@ -55,6 +56,7 @@ class Catalog:
     relations: tuple[LatticeTable, ...]
     layouts: dict[str, Layout]
     schemas: dict[str, Schema]
+    groups: tuple[Group, ...]
     ids: bool = True
     """Whether whole rows of relations are found by their ids; older stores have another hash."""
 
@@ -96,7 +98,7 @@ def catalog(program: Program) -> Catalog:
     for kept in circuit.kept.values():
         layouts[kept.name] = _layout(kept)
         schemas[kept.name] = kept.schema
-    return Catalog(program, circuit, relations, layouts, schemas)
+    return Catalog(program, circuit, relations, layouts, schemas, groups_of(program, circuit))
 
 
 def _layout(kept: Kept) -> Layout:
