@@ -10,7 +10,7 @@ import numpy as np
 from everview.engines.spark.hashing import Hashes
 from everview.hub.deepening import SPARE, is_spared
 from everview.hub.driver import Driver
-from everview.hub.runs import Layout, Part
+from everview.hub.runs import Layout, Part, distinct
 from everview.hub.searching import Places, Request
 from everview.hub.tables import Hashed
 from everview.planner.circuit import Kept, Lookup, Operator
@@ -57,7 +57,7 @@ def request(driver: Driver, parts: tuple[Part, ...], wanted: Wanted) -> Request:
         return Request(parts, wanted.layout, None)
     asked = [_hashes(driver, wanted.hashed, lookup) for lookup in wanted.lookups]
     if all(lookup.take is None for lookup in wanted.lookups):
-        return Request(parts, wanted.layout, np.unique(np.concatenate(asked)))
+        return Request(parts, wanted.layout, distinct(np.concatenate(asked)))
     take = max(lookup.take or 0 for lookup in wanted.lookups)
     last = any(lookup.last for lookup in wanted.lookups)
     first = any(not lookup.last for lookup in wanted.lookups)
@@ -84,10 +84,9 @@ def _hashes(driver: Driver, hashed: Hashed, lookup: Lookup) -> Hashes:
 
 def _most(asked: Sequence[Hashes]) -> tuple[Hashes, Places]:
     """Each hash once, and how often the lookup that has it most often has it."""
-    unique = np.unique(np.concatenate(asked))
+    unique = distinct(np.concatenate(asked))
     most = np.zeros(len(unique), dtype=np.int64)
     for hashes in asked:
-        own, counts = np.unique(hashes, return_counts=True)
-        places = np.searchsorted(unique, own)
-        most[places] = np.maximum(most[places], counts)
+        counts = np.bincount(np.searchsorted(unique, hashes), minlength=len(unique))
+        most = np.maximum(most, counts)
     return unique, most

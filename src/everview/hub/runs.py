@@ -28,7 +28,9 @@ __all__ = [
     "Layout",
     "Part",
     "Run",
+    "distinct",
     "equal",
+    "gathered",
     "merged",
     "packed",
     "sealed",
@@ -83,6 +85,12 @@ class Run:
     parts: tuple[Part, ...]
 
 
+def distinct(hashes: Hashes) -> Hashes:
+    """Each once, in their order."""
+    ordered = np.sort(hashes)
+    return np.concatenate((ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]))
+
+
 def spread(hashes: Hashes) -> Hashes:
     """One of 256 hashes: for rows that are all of one key, so that no single task has them all."""
     return (hashes >> _SPREAD) << _SPREAD
@@ -90,14 +98,23 @@ def spread(hashes: Hashes) -> Hashes:
 
 def sealed(table: pa.Table, hashes: Hashes, layout: Layout) -> pa.Table:
     """The rows of a run from rows in any order, each once."""
+    return _sorted(_keyed(table, hashes, layout), layout)
+
+
+def gathered(table: pa.Table, hashes: Hashes, layout: Layout) -> pa.Table:
+    """The rows of a run from rows in any order, as often as they come."""
+    return merged([_keyed(table, hashes, layout)], layout)
+
+
+def _keyed(table: pa.Table, hashes: Hashes, layout: Layout) -> pa.Table:
+    """Rows with their hashes and ranks."""
     columns: list[pa.Array | pa.ChunkedArray] = [pa.array(hashes)]
     names = [HASH]
     if layout.order:
         chosen = [_one(table.column(key.column)) for key in layout.order]
         columns.append(ranks(chosen, layout.order, nulls=layout.nulls))
         names.append(RANK)
-    whole = pa.Table.from_arrays([*columns, *table.columns], names=[*names, *table.column_names])
-    return _sorted(whole, layout)
+    return pa.Table.from_arrays([*columns, *table.columns], names=[*names, *table.column_names])
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

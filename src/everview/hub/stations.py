@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +23,7 @@ from everview.hub.files import open_files
 from everview.hub.lookup import open_part
 from everview.hub.operating import found_table, is_too_little, operate, put_found
 from everview.hub.relations import LatticeTable
+from everview.hub.relations.base import Joined
 from everview.hub.routing import (
     Parcel,
     packed_for,
@@ -34,7 +34,7 @@ from everview.hub.routing import (
     target_of_all,
     with_hashes,
 )
-from everview.hub.runs import FOLDER, HASH, Layout, Part, merged, packed, sealed
+from everview.hub.runs import FOLDER, HASH, Layout, Part, distinct, gathered, merged, packed, sealed
 from everview.hub.searching import Request, search
 from everview.hub.small import Change, weights
 from everview.hub.stages import Stage
@@ -208,23 +208,28 @@ class _Station:
 
     def _merge(self, table: LatticeTable) -> tuple[pa.Table, pa.Table | None]:
         """Join what has come with what is stored; the change of the relation, and what is stored anew."""
-        driver, plant = self._driver, self._plant
         come = self._table(table.name)
-        asked = Request(plant.parts[table.name], table.layout, np.unique(come.column(HASH).to_numpy()))
-        put_found(driver, table.found, search(asked, *self._range, self._opened, None))
+        asked = Request(self._plant.parts[table.name], table.layout, distinct(come.column(HASH).to_numpy()))
+        stored = search(asked, *self._range, self._opened, None)
+        joined = table.joined(come, stored, self._plant.version)
+        grown, change = self._by_plans(table, come, stored) if joined is None else joined
+        self._count(table.relation.name, change)
+        if not grown.num_rows:
+            return change, None
+        self._pending.append((table.name, grown))
+        return change, grown
+
+    def _by_plans(self, table: LatticeTable, come: pa.Table, stored: pa.Table | None) -> Joined:
+        driver = self._driver
+        put_found(driver, table.found, stored)
         driver.put(table.arrived.name, table.arrived.schema, come.drop_columns([HASH]))
         for name, plan in table.steps():
             driver.run(name, plan)
-        driver.run("@grown", table.growth(plant.version))
-        grown = driver.table("@grown")
-        run = None
-        if grown.num_rows:
-            run = sealed(grown, plant.hashes(table.name, table.schema, grown), table.layout)
-            self._pending.append((table.name, run))
+        driver.run("@grown", table.growth(self._plant.version))
         driver.run("@change", table.change())
-        change = driver.table("@change")
-        self._count(table.relation.name, change)
-        return change, run
+        grown = driver.table("@grown")
+        hashes = self._plant.hashes(table.name, table.schema, grown)
+        return sealed(grown, hashes, table.layout), driver.table("@change")
 
     def _whole(self, table: LatticeTable, grown: pa.Table | None) -> pa.Table:
         """All rows of a relation in this range."""
@@ -268,7 +273,7 @@ class _Station:
         if kept.name in self._streams:
             rows = self._table(kept.name)
             hashes: Hashes = rows.column(HASH).to_numpy()
-            made = merged([sealed(rows.drop_columns([HASH]), hashes, layout)], layout)
+            made = gathered(rows.drop_columns([HASH]), hashes, layout)
             if made.num_rows:
                 self._pending.append((kept.name, made))
         if kept.name in self._plant.replaced:

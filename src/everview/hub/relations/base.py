@@ -25,6 +25,7 @@ from everview.planner.circuit.weighted import columns, project
 __all__ = ["VERSION", "LatticeTable", "table_name"]
 
 Values = NDArray[np.int64]
+Joined = tuple[pa.Table, pa.Table]
 
 VERSION = Field("version", BIGINT, nullable=False)
 
@@ -91,6 +92,10 @@ class LatticeTable(ABC):
         rows = self.arrived
         own = Kept(self.name, rows, len(self.relation.schema), self.key)
         return [Lookup(own, project(rows, [columns(rows)[place] for place in self.key]))]
+
+    def joined(self, come: pa.Table, stored: pa.Table | None, version: int) -> Joined | None:  # noqa: ARG002
+        """What is stored anew, as a run, and the change, if there is a shorter way to them than the plans."""
+        return None
 
     @abstractmethod
     def candidates(self) -> Plan | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from everview.hub.relations.base import VERSION, LatticeTable
+import pyarrow as pa
+
+from everview.hub.relations.base import VERSION, Joined, LatticeTable
+from everview.hub.relations.by_hash import join_by_hash
 from everview.hub.runs import Layout
 from everview.language.aggregates import AggregateCall
 from everview.language.expressions import (
@@ -38,6 +41,10 @@ class SetTable(LatticeTable):
     def layout(self) -> Layout:
         """A row is stored again when it grows."""
         return Layout(len(self.relation.schema), latest=True)
+
+    def joined(self, come: pa.Table, stored: pa.Table | None, version: int) -> Joined | None:
+        """By their hashes alone, unless two rows have the same."""
+        return join_by_hash(come, stored, len(self.relation.schema), version)
 
     def candidates(self) -> Plan:
         """All rows that may change."""
