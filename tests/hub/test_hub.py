@@ -137,7 +137,7 @@ def test_a_write_that_was_put_there_by_hand_does_not_hide_ours(hub, tmp_path):
 
 def test_records(tmp_path):
     files = LocalFiles(tmp_path)
-    assert latest(files, "p") == Record(number=0, refresh=0, program="p")
+    assert latest(files, "p") == Record(number=0, refresh=0, program="p", ids=True)
     part = Part("runs/x", 64, 1000, 7, -5, 5)
     record = Record(number=4, refresh=1, epoch=3, program="p", arrived=3, tables={"t": (Run(7, (part,)),)})
     commit(files, record)
@@ -161,6 +161,24 @@ def test_a_record_of_the_format_before_is_numbered_by_its_refresh(tmp_path):
     files = LocalFiles(tmp_path)
     files.create("refreshes/000000000007.json", b'{"format": 2, "refresh": 7, "program": "p", "tables": {}}')
     assert latest(files, "p") == Record(number=7, refresh=7, program="p")
+
+
+def test_a_store_whose_rows_are_found_by_another_hash_stays_so(spark, tmp_path):
+    """Before format 4 rows of relations were not found by their ids."""
+    old = Record(number=1, refresh=0, program=PROGRAM.hash, format=3)
+    LocalFiles(tmp_path).create("refreshes/000000000001.json", msgspec.json.encode(old))
+    for rows in (1_000_000, 1):
+        with quickly(Hub.open(tmp_path, PROGRAM, spark=spark)) as hub:
+            hub._driver_rows = rows
+            hub.insert("u", [(1,), (rows,)])
+            hub.insert("t", [ROW])
+            hub.refresh()
+            hub.delete("u", [(rows,)])
+            hub.insert("t", [ROW])
+            assert hub.refresh().changes == {"u": Change(0, 1)}
+            assert not hub._record.ids
+            assert hub.rows("u") == ([(1,)] if rows > 1 else [])
+            assert hub.rows("t") == [ROW]
 
 
 def test_create_never_replaces(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 from tests.hub.quick import quickly
 
 from everview.errors import DataError
-from everview.hub import Hub, publications
+from everview.hub import Hub, compact, publications
 from everview.hub.publish import folder_of
 from everview.language.order import sorted_rows
 from everview.language.program import Program
@@ -187,6 +187,19 @@ class TestPublishing:
         assert second.written == ()
         assert second.versions == first.versions == dict.fromkeys(first.written, 0)
         assert sorted(tmp_path.rglob("*")) == files
+
+    def test_merged_runs_are_no_change(self, hub, monkeypatch):
+        monkeypatch.setattr(compact, "DRIVER_ROWS", 0)
+        for number in range(compact.FANOUT):
+            hub.insert("u", [(number,)])
+            hub.refresh()
+        hub.publish()
+        runs = hub._record.runs("r:u")
+        hub._compactor.wait()
+        hub.insert("t", ROWS[:1])
+        hub.refresh()
+        assert len(hub._record.runs("r:u")) < len(runs)
+        assert hub.publish().written == ("t",)
 
     def test_only_what_changed_is_written(self, hub, tmp_path, open_hub):
         hub.insert("u", [(1,)])

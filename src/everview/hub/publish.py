@@ -1,8 +1,8 @@
 """Published tables: plain rows of every relation and view, for readers that know nothing of a hub.
 
 Spark writes the rows as Parquet into a new folder of the table, then its Delta log says that these files are
-the table. A crash before that leaves files that no log names, and the version before. A table whose runs are
-those it was published from is left as it is.
+the table. A crash before that leaves files that no log names, and the version before. A table that has not
+changed since it was published is left as it is.
 """
 
 from __future__ import annotations
@@ -83,9 +83,12 @@ def publish(spark: SparkSession, files: Files, catalog: Catalog, record: Record)
 
 
 def _digest(catalog: Catalog, record: Record, name: str) -> str:
-    """What stands for the rows of a table: runs never change, and no two have the same name."""
-    runs = msgspec.json.encode(record.runs(stored_table(catalog, name)))
-    return hashlib.sha256(_FORMAT + runs).hexdigest()
+    """What stands for the rows of a table."""
+    table = stored_table(catalog, name)
+    changed = record.changed.get(table)
+    # Until it changes again, a table of an older store is known by its runs: no two have the same name.
+    contents = changed.encode() if changed is not None else msgspec.json.encode(record.runs(table))
+    return hashlib.sha256(_FORMAT + contents).hexdigest()
 
 
 def _write(spark: SparkSession, files: Files, catalog: Catalog, record: Record, mark: Mark) -> State:

@@ -37,6 +37,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     made_us: int = 0
     ids: bool = False
     """Whether whole rows of relations are found by their ids: since format 4."""
+    changed: dict[str, str] = msgspec.field(default_factory=dict)
+    """Table → a name for its contents, new with every change; merged runs have the same contents."""
     tables: dict[str, tuple[Run, ...]] = msgspec.field(default_factory=dict)
     format: int = FORMAT
 

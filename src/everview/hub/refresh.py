@@ -8,6 +8,7 @@ rows change may be cheaper to compute anew (`costs`).
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -87,6 +88,7 @@ class Refreshing:
         }
         for name, run in outcome.written.items():
             tables[name] = (*tables[name], run)
+        changed = sorted({*outcome.written, *outcome.replaced})
         tables = self._compactor.merge_small(self._compactor.adopt(tables))
         self.record = msgspec.structs.replace(
             self._before,
@@ -94,6 +96,7 @@ class Refreshing:
             refresh=self._before.refresh + 1,
             arrived=max([self._before.arrived, *(arrival.number for arrival in arrivals)]),
             made_us=time.time_ns() // 1000,
+            changed={**self._before.changed, **dict.fromkeys(changed, uuid.uuid4().hex)},
             tables=tables,
         )
         written = {part.path for run in outcome.written.values() for part in run.parts}
