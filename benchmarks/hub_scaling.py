@@ -18,8 +18,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 import everview as ev
 from benchmarks.harness import Result
@@ -43,31 +46,31 @@ class _Task:
 def run(*, quick: bool) -> Result:
     """Measure with up to 30M orders; quick: up to 30k."""
     scale = 1_000 if quick else 1
-    million = 1_000_000 // scale
+    million, thousand = 1_000_000 // scale, max(1_000 // scale, 10)
+    repeats, few, often = ((1, 2), (1, 2), (1, 8)) if quick else ((2, 5), (10, 20), (10, 500))
+    alone = _Task(1, 4 * million, million, *repeats)
+    bases = (1, 30) if quick else (1, 10, 30)
+    tasks = [
+        _Task(2, 4 * million, million, *repeats),
+        _Task(2, million, thousand, *often),
+        *(_Task(2, size * million, thousand, *few) for size in bases),
+    ]
+    (one,) = _measured([alone])
+    # A session takes longer to start than all of this when there are few rows.
+    measured = _measured(tasks) if quick else [found for task in tasks for found in _measured([task])]
+    two, many, *sized = measured
     figures: dict[str, float] = {}
     rows: list[tuple[str, str]] = []
-    repeats = (1, 2) if quick else (2, 5)
-    one, two = (_measured(_Task(cores, 4 * million, million, *repeats)) for cores in (1, 2))
     figures["cores_speedup"] = one.median / two.median
-    rows.append(
-        (
-            "1M delta, 1 core and 2",
-            f"{one.median:.1f} s and {two.median:.1f} s: {figures['cores_speedup']:.2f} times",
-        )
-    )
-    few = (1, 2) if quick else (10, 20)
-    bases = [1, 30] if quick else [1, 10, 30]
-    measured = {size: _measured(_Task(2, size * million, max(1_000 // scale, 10), *few)) for size in bases}
-    for size, found in measured.items():
+    text = f"{one.median:.1f} s and {two.median:.1f} s: {figures['cores_speedup']:.2f} times"
+    rows.append(("1M delta, 1 core and 2", text))
+    for size, found in zip(bases, sized, strict=True):
         rows.append((f"1k delta on {size}M", f"{found.median:.2f} s; filled in {found.filled:.0f} s"))
-    figures["rows_growth_1m_to_30m"] = measured[30].median / measured[1].median
-    figures["peak_rss_mb"] = measured[30].peak_mb
-    rows.append(
-        ("memory with 30M", f"{measured[30].peak_mb:.0f} MB; {measured[30].stored_mb:.0f} MB are stored")
-    )
-    many = _measured(_Task(2, million, max(1_000 // scale, 10), *((1, 8) if quick else (10, 500))))
-    tenth = max(1, len(many.seconds) // 20)
-    first, last = (statistics.median(part) for part in (many.seconds[:tenth], many.seconds[-tenth:]))
+    figures["rows_growth_1m_to_30m"] = sized[-1].median / sized[0].median
+    figures["peak_rss_mb"], stored = sized[-1].peak_mb, sized[-1].stored_mb
+    rows.append(("memory with 30M", f"{figures['peak_rss_mb']:.0f} MB; {stored:.0f} MB are stored"))
+    part = max(1, len(many.seconds) // 20)
+    first, last = (statistics.median(some) for some in (many.seconds[:part], many.seconds[-part:]))
     figures["refresh_500_over_first"] = last / first
     rows.append(("500 refreshes", f"{first:.2f} s at first, {last:.2f} s at last: {last / first:.2f} times"))
     rows.append(("files and bytes after them", f"{many.files} files, {many.stored_mb:.0f} MB"))
@@ -87,9 +90,9 @@ class _Measured:
         return statistics.median(self.seconds)
 
 
-def _measured(task: _Task) -> _Measured:
-    """A task in a process of its own, whose memory is watched."""
-    command = [sys.executable, "-m", "benchmarks.hub_scaling", json.dumps(asdict(task))]
+def _measured(tasks: Sequence[_Task]) -> list[_Measured]:
+    """Tasks in a process of their own, whose memory is watched."""
+    command = [sys.executable, "-m", "benchmarks.hub_scaling", json.dumps([asdict(task) for task in tasks])]
     process = subprocess.Popen(  # noqa: S603  (ourselves)
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -100,7 +103,8 @@ def _measured(task: _Task) -> _Measured:
     watch.join()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-    return _Measured(**json.loads(out.splitlines()[-1]), peak_mb=watch.peak / 1e6)
+    found = json.loads(out.splitlines()[-1])
+    return [_Measured(**one, peak_mb=watch.peak / 1e6) for one in found]
 
 
 class _Watch(threading.Thread):
@@ -135,9 +139,12 @@ def _memory(process: int) -> int:
     return total
 
 
-def _work(task: _Task) -> dict[str, object]:
-    settings = {"spark.driver.memory": DRIVER_MEMORY, "spark.sql.shuffle.partitions": str(task.cores)}
-    spark = start_session(master=f"local[{task.cores}]", settings=settings)
+def _session(cores: int) -> SparkSession:
+    settings = {"spark.driver.memory": DRIVER_MEMORY, "spark.sql.shuffle.partitions": str(cores)}
+    return start_session(master=f"local[{cores}]", settings=settings)
+
+
+def _work(spark: SparkSession, task: _Task) -> dict[str, object]:
     sizes = Sizes(task.orders, max(task.orders // 10, 1), min(10_000, max(task.orders // 100, 1)))
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as name:
         folder = Path(name)
@@ -164,4 +171,6 @@ def _work(task: _Task) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_work(_Task(**json.loads(sys.argv[1])))))
+    asked = [_Task(**one) for one in json.loads(sys.argv[1])]
+    session = _session(asked[0].cores)
+    print(json.dumps([_work(session, task) for task in asked]))
