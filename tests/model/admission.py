@@ -1,5 +1,6 @@
 """Which cuts are taken: cursors and tags, the whole for who joins, a sponsor's batches for its guest."""
 
+from tests.model.strangers import comes_first
 from tests.model.views import VIEWS
 
 START = (0, 0)
@@ -16,6 +17,7 @@ def join(site, stream, page):
     group = page.groups.get(stream)
     site.groups[stream] = group
     site.former.pop(stream, None)
+    site.absorbed.get(stream, set()).discard(group)
     site.bound.discard(stream)
     if listed(site, stream, page):
         site.joined.add(stream)
@@ -58,6 +60,9 @@ def wanted(site, page):
         if (start > head or strange) and "no gap check" not in site.shortcuts:
             return []
         if stream in page.provisional and not may_sponsor(site, stream, page):
+            return []
+        if stream == "B" and stream not in site.joined and comes_first(site, stream, page, page.sender):
+            site.found(stream)  # for the sender to come to
             return []
         loose = {"one cursor", "no gap check"} & site.shortcuts
         if stream not in site.joined and not loose and not may_join(site, stream, page):

@@ -6,6 +6,7 @@ the members of the one with the greater name leave it, one by one, and join the 
 that has taken in members of another has absorbed its name.
 """
 
+from tests.model.strangers import is_ahead, is_behind
 from tests.model.views import VIEWS
 
 
@@ -111,8 +112,11 @@ class Groups:
         former = self.former[stream]
         return former == page.groups.get(stream) or former in page.absorbed.get(stream, ())
 
-    def settle(self, groups, absorbed, listed=None):
+    def settle(self, groups, told, sender, listed=None):
         """Leave what has met a smaller group; say whether some stream met a group that is not for it.
+
+        Who has rows of a stranger goes to where that is known, whatever the names, also within its group; and
+        nobody goes to one who has yet to come. If both have to, the names decide.
 
         For a file only what it lists us for, and has whole: we cannot ask again, and others may wait for us
         where we are. A relation that is provisional follows only its own group.
@@ -120,12 +124,23 @@ class Groups:
         strange = False
         for stream, theirs in groups.items():
             ours = self.groups.get(stream)
-            if ours is None or theirs == ours or "one group" in self.shortcuts:
+            if ours is None or "one group" in self.shortcuts:
+                continue
+            base = stream in self.joined and stream in self.kinds
+            behind = base and is_behind(self, stream, told, sender)
+            ahead = base and is_ahead(self, stream, told, sender)
+            if behind != ahead and (behind or theirs != ours):
+                if behind and self._may_follow(stream, told.absorbed, listed):
+                    self.leave(stream)
+                else:
+                    strange = True
+                continue
+            if theirs == ours:
                 continue
             if theirs < ours and "adopt the name" in self.shortcuts:
                 self.groups[stream] = theirs
                 self.members[self.inc, stream, theirs] = 1
-            elif theirs < ours and self._may_follow(stream, absorbed, listed):
+            elif theirs < ours and self._may_follow(stream, told.absorbed, listed):
                 self.leave(stream)
             else:
                 strange = True
@@ -147,6 +162,13 @@ class Groups:
         if stream == "R" and (over or not names <= known):
             self.apart[stream] = max(self.floors[stream], told.floors[stream])
         self.absorbed[stream] = known | names
+
+    def groups_of(self, inc, relation):
+        """The groups that a site has joined, as far as it is known here."""
+        return {group for who, stream, group in self.sponsors if (who, stream) == (inc, relation)}
+
+    def is_elsewhere(self, inc, relation, group):
+        return not self.groups_of(inc, relation) <= {group}
 
     def coming(self, streams, groups):
         """Those of a site's streams that are in a greater group than ours: it waits to be listed."""

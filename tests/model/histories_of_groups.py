@@ -222,7 +222,40 @@ def views_merge(shortcuts):
         raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(g.rows('v'))}")
 
 
+def _copied(ground, site):
+    twin = Site(ground, f"{site.name}c", site.hosts)
+    twin.load(site.backup())
+    twin.renew()
+    return twin
+
+
+def strangers(shortcuts):
+    """o inserts x, and is copied before it has met anybody. The copy goes to m; o deletes x, founds alone, and
+    forgets it. Then o comes to t, of m's group, which has not heard of x; and all meet. For every kind.
+    """
+    for relation in "RKBW":
+        ground = Ground(0, shortcuts)
+        m, t, o = (Site(ground, name, relation) for name in "mto")
+        ground.meet_all([m, t], "a")
+        o.write([("insert", relation, X)])
+        twin = _copied(ground, o)
+        ground.pull(twin, m)
+        ground.pull(m, twin)
+        o.write([("delete", relation, X)])
+        o.found(relation)
+        o.collect()
+        if o.tables[relation]:
+            raise RuntimeError("the history does not set out as told")
+        ground.pull(o, t)
+        ground.pull(t, o)
+        ground.sites = [m, t, o, twin]
+        ground.links = {i: set(range(4)) - {i} for i in range(4)}
+        ground.settle()
+        ground.compare()
+
+
 MEETINGS = {
+    "strangers": strangers,
     "no shift": no_shift,
     "write below": write_below,
     "deaths once": deaths_once,

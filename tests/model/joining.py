@@ -14,7 +14,7 @@ def merge(site, stream, arrived, page):
     was collected here, for of a bag the two may have dropped different pairs; what it covers and does not
     hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
     """
-    table, grown = site.tables[stream], 0
+    table, grown, forgotten = site.tables[stream], 0, []
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
     returning = returning and page.froms[stream] == 0
     from_another = returning and site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
@@ -32,6 +32,13 @@ def merge(site, stream, arrived, page):
             collected = not returning and row.origin and is_covered(site, stream, key, row.origin)
             if collected and "accept covered" not in site.shortcuts:
                 continue
+            if (
+                returning
+                and row.origin
+                and stream in site.kinds
+                and is_covered(site, stream, key, row.origin)
+            ):
+                forgotten.append(key)
             table[key] = Row(row.value, site.head, row.origin)
             grown += 1
             continue
@@ -46,6 +53,8 @@ def merge(site, stream, arrived, page):
         lift(site, stream, unseen - arrived.keys(), page)
     if from_another and stream in ("R", "K") and "deaths once" not in site.shortcuts:
         grown += tell_deaths_again(site, stream, arrived)
+    if "strangers" not in site.shortcuts:
+        tell_forgotten(site, stream, forgotten)
     if "delta only" in site.shortcuts and stream in site.received:
         live = live_ids(site.kinds, table, site.valued)
         site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
@@ -167,6 +176,23 @@ def tell_deaths_again(site, relation, arrived):
             table[key] = Row(row.value, site.head, (site.inc, site.head))
             told += 1
     return told
+
+
+def tell_forgotten(site, relation, keys):
+    """What was forgotten here, and lives where we join, is dead: nobody there was asked.
+
+    Of a bag that does not follow, for each may have dropped other pairs; there strangers' are not forgotten.
+    """
+    table, dot = site.tables[relation], (site.inc, site.head)
+    for key in keys:
+        value = table[key].value
+        if relation == "K" and value is not None and not superseded(site, key):
+            stamp = key[1]
+            table[key[0], Stamp(stamp.time_us, stamp.counter + 1, site.inc)] = Row(None, site.head, dot)
+        elif relation in "RW" and value % 2:
+            table[key] = Row(value + 1, site.head, dot)
+            if relation == "R":
+                site.world.history.record(site, "R", "delete", key, None, 0, value + 1)
 
 
 def superseded(site, key):

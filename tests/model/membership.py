@@ -6,6 +6,7 @@ returns takes a new incarnation, so an even length is final. Vectors travel in t
 that a member has a death also knows everyone whom that member had sponsored before.
 """
 
+from tests.model.strangers import strangers
 from tests.model.views import VIEWS
 
 from everview.algebra.clock import Stamp
@@ -62,20 +63,22 @@ class Membership:
             return True
         return all(h in self.known and self.known[h][1] >= stamp for h in self.holders(relation, group))
 
-    def believe(self, told):
+    def believe(self, told, apart=None):
         """Another member's vector and reading count only if one's own vector covers that vector.
 
         Then what is stable here has everything that its holders had, so that a row from before its death,
         arriving late, is recognised by its origin. A reading that came without the writes before it would
-        let a delete be collected under them.
+        let a delete be collected under them. Of a stranger nothing is believed before one has joined anew.
         """
+        if apart is None:
+            apart = {relation: strangers(self, relation) for relation in self.bases}
         mine = {}
         for what in self.wholes():
             relation, first = (what, True) if isinstance(what, str) else (what[1], False)
             if relation not in self.hosts or first:
                 mine.setdefault(relation, []).append(self.own(what)[0])
         for (inc, what), (vector, reading) in told.items():
-            if inc == self.inc or inc in self.expired_at:
+            if inc == self.inc or inc in self.expired_at or inc in apart.get(what, ()):
                 continue
             old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
             if old == vector and reading <= before and (inc, what) in self.known:

@@ -245,7 +245,9 @@ class Site(Groups, Membership):
 
     def _collect(self, relation, table, what):
         kind, group = self.kinds[relation], self.component(what)
-        stable = lambda dot: self.stable(relation, group, dot)
+        stable = lambda dot: (
+            self.stable(relation, group, dot) and (relation != "B" or self.is_settled(dot[0]))
+        )
         passed = lambda stamp: self.passed(relation, group, stamp)
         keys, floor = kind.garbage(table, stable, passed, self.valued)
         for key in keys:
@@ -256,6 +258,14 @@ class Site(Groups, Membership):
             self.collected_at[what if isinstance(what, str) else what[0]] = self.head
         self.world.count("collected", len(keys))
         return keys
+
+    def is_settled(self, writer):
+        """Whether a writer has ever been in our group, or in one that came to it.
+
+        Else another group, with the writer's original, may drop other pairs with the same rows.
+        """
+        ours = {self.groups["B"], *self.absorbed.get("B", ())}
+        return "strangers" in self.shortcuts or not ours.isdisjoint(self.groups_of(writer, "B"))
 
     def raise_floor(self, relation, floor):
         held = self.floors[relation]
@@ -330,6 +340,8 @@ class Site(Groups, Membership):
         old, self.inc = self.inc, self.world.incarnation(self.name)
         for what in self.wholes():
             self.known[self.inc, what] = self.known.get((old, what), EMPTY)
+        if "strangers" not in self.shortcuts:  # it cannot speak for others: they are told of where it joins
+            self.known = {k: told for k, told in self.known.items() if k[0] == self.inc}
         self.lose_groups()
         self.cursors, self.stages = {}, {}
         self.opened_at = self.head

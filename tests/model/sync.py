@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.model.admission import START, cursor, join, listed, wanted
 from tests.model.joining import merge
+from tests.model.strangers import strangers
 from tests.model.views import VIEWS
 
 from everview.algebra.lattices import VersionVector
@@ -140,7 +141,7 @@ def serve(site, asked, limit):
 
 def meet_groups(site, asked, expired):
     """Found, leave and list, as the reader's groups ask for; return the streams that it has in others."""
-    site.settle(asked.groups, asked.absorbed)
+    site.settle(asked.groups, asked, asked.reader)
     wants = [] if expired else [s for s in asked.streams if s not in asked.groups]
     for stream in wants:
         site.found(stream)
@@ -255,7 +256,7 @@ def apply(site, page, rows, *, partial=False):
         None if page.cut else [s for s, start in page.froms.items() if start == 0 and listed(site, s, page)]
     )
     groups = {s: g for s, g in page.groups.items() if s not in page.provisional}
-    if site.settle(groups, page.absorbed, listing):
+    if site.settle(groups, page, page.sender, listing):
         return None
     streams = wanted(site, page)
     if not streams:
@@ -275,6 +276,7 @@ def apply(site, page, rows, *, partial=False):
         for relation, floor in page.floors.items():
             if floor is not None:
                 site.raise_floor(relation, floor)
+    apart = {relation: strangers(site, relation) for relation in site.bases if relation in site.joined}
     for stream in streams:
         for relation in [stream] if stream in site.kinds else VIEWS[stream].inputs:
             theirs = page.known.get((page.sender, (stream, relation))) or page.known[page.sender, relation]
@@ -289,7 +291,7 @@ def apply(site, page, rows, *, partial=False):
         head = (page.end or page.upto, page.tags[page.end or page.upto])
         site.cursors[page.sender, stream] = max(site.cursors.get((page.sender, stream), START), head)
         site.cursors[page.sender, None] = max(site.cursors.get((page.sender, None), START), head)
-    site.believe(page.known)
+    site.believe(page.known, apart)
     site.end()
     return grown
 

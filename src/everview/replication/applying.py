@@ -27,6 +27,7 @@ from everview.replication.messages import LONGEST, START, Cursor, Gossip, Messag
 from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told
+from everview.replication.strangers import comes_first
 
 _LOG = logging.getLogger("everview")
 
@@ -113,7 +114,9 @@ class Cut:
             return Outcome.LEFT
         if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
             return Outcome.REWOUND
-        _, strange = self.knowledge.groups.settle(self.gossip.groups, self._listed())
+        left, strange = self.knowledge.groups.settle(
+            self.gossip.groups, self.told, self.sender, self._listed()
+        )
         streams: dict[str, bool] = {}
         news = False
         for stream, start in self.page.froms.items():
@@ -122,12 +125,17 @@ class Cut:
             if stream in strange:
                 self._warn_waiting(stream)
                 return Outcome.REFUSED if self._stays(stream) else Outcome.UNLISTED
+            if stream in left and start > 0:
+                return Outcome.LEFT
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
             whole = start == 0 and stream not in state.joined  # it does not matter what was read before
             known = whole or cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
             if start > cursor.head or not known:
                 return Outcome.GAP
             if stream in self.gossip.provisional and not self._may_sponsor(stream):
+                return Outcome.REFUSED
+            if stream not in state.joined and self._comes_first(stream):
+                self.knowledge.groups.found([stream])  # for the sender to come to
                 return Outcome.REFUSED
             if stream not in state.joined and not self._may_join(stream, start, cursor):
                 return Outcome.UNLISTED
@@ -150,6 +158,13 @@ class Cut:
                 names.get(self.sender) or self.sender,
                 names.get(waits.sponsor) or waits.sponsor,
             )
+
+    def _comes_first(self, stream: str) -> bool:
+        """Whether the sender has rows of a bag that we may have cancelled with others, unknown to it."""
+        relation = self.engine.program.relations.get(stream)
+        bag = relation is not None and relation.semantics is Semantics.BAG
+        groups = self.gossip.groups.get(stream, ())
+        return bag and comes_first(self.knowledge.membership, stream, self.told, self.sender, groups)
 
     def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
         has = self._has(stream)
@@ -232,8 +247,8 @@ class Cut:
         if section.part >= len(stream.parts):
             raise WireError(f"{stream.name} has no part {section.part}", where="section")
         columns = admitted(self.knowledge, message, section, stream.parts[section.part])
-        covered = False
-        if stream.name not in joining and section.part < len(stream.wholes):
+        covered, joins = False, stream.name in joining
+        if (stream.is_base or not joins) and section.part < len(stream.wholes):
             whole = stream.wholes[section.part]
             told = self.knowledge.membership.own(whole).vector
             vector = self.knowledge.vector(told)
@@ -244,6 +259,7 @@ class Cut:
             columns,
             self.commit.version,
             covered,
+            joining=joins,
             returning=stream.name in returning,
             limit=observe(self.knowledge, columns, section.stream, self.sender),
         )
@@ -297,6 +313,7 @@ class Cut:
     def _note(self, streams: Mapping[str, bool]) -> None:
         """Vectors, membership and cursors: the last part of the commit."""
         state, membership = self.knowledge.state, self.knowledge.membership
+        apart = self.knowledge.groups.strangers()
         end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
         for name, listed in streams.items():
             for whole in self.engine.streams[name].wholes:
@@ -314,4 +331,4 @@ class Cut:
             self.commit.version if self.commit.grown else self.commit.version - 1,
             self.knowledge.store.clock.last,
         )
-        membership.believe(self.told)
+        membership.believe(self.told, apart)

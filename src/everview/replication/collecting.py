@@ -10,9 +10,11 @@ import sqlite3
 from collections.abc import Mapping
 
 from everview.engines.sqlite.streams import wholes_of
+from everview.language.relations import Semantics
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import EXPIRY_US
 from everview.replication.state import Told
+from everview.replication.strangers import settled
 
 EXPIRY_DAYS = EXPIRY_US / (24 * 3600 * 1_000_000)
 """A member of whom nothing was heard for so long is given up: it holds up nobody's garbage any longer."""
@@ -62,6 +64,8 @@ def collect(
             continue
         for part, relation in zip(stream.held, stream.inputs, strict=True):
             vector, passed = membership.stable(relation)
+            if engine.program.relations[relation].semantics is Semantics.BAG:
+                vector = settled(membership, relation, vector)
             if ripe is not None:
                 vector, passed = _least(vector, passed, ripe.get(relation, Told({})))
             if not vector or not part.garbage(connection):

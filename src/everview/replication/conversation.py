@@ -130,21 +130,24 @@ class Conversation(Teller):
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
-                renewal.renew(knowledge, writer, retire=True)
+                renewal.renew(knowledge, writer, head, retire=True)
             return True
         if message.sites[0] in knowledge.state.expired:
             knowledge.membership.tell_expired(message.sites[0])
         knowledge.groups.lose_expired_sponsors()
         left: set[str] = set()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
-            left, _ = knowledge.groups.settle(message.gossip.groups, () if overheard else None)
+            told = known_in(message)
+            listed = () if overheard else None
+            left, _ = knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)
             knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
-            knowledge.membership.believe(known_in(message))  # a site that is only fed tells it no other way
+            # A site that is only fed tells it no other way.
+            knowledge.membership.believe(told, knowledge.groups.strangers())
         request = message.request
         knowledge.groups.decline()
         if message.gossip is not None and request is not None:
-            told = {*request.joined, *message.gossip.groups, *message.gossip.provisional}
-            knowledge.groups.strike(message.sites[0], request.streams.keys() - told)
+            has = {*request.joined, *message.gossip.groups, *message.gossip.provisional}
+            knowledge.groups.strike(message.sites[0], request.streams.keys() - has)
         if request is not None:
             wants = [s for s in request.streams if s not in request.joined and rights.may_read(s)]
             if request.sender:  # asked, and not merely overheard

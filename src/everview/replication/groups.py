@@ -15,6 +15,7 @@ from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import EXPIRY_US, Membership, covers, declined
 from everview.replication.messages import LONGEST, Cursor, Gossip, Request
 from everview.replication.state import Provisional, State, Told
+from everview.replication.strangers import Tells, is_ahead, is_behind, strangers
 
 Joined = Mapping[str, list[str]]
 """Stream → its group, then the groups that this one has absorbed."""
@@ -172,8 +173,13 @@ class Groups:
         known = self.state.absorbed.get(stream, [])
         self.state.absorbed[stream] = sorted({*known, *names})
 
-    def settle(self, groups: Joined, listed: Collection[str] | None = None) -> tuple[set[str], set[str]]:
+    def settle(
+        self, groups: Joined, told: Tells, sender: str, listed: Collection[str] | None = None
+    ) -> tuple[set[str], set[str]]:
         """Leave what has met a smaller group; return the streams left, and those whose group is another.
+
+        Who has rows of a stranger goes to where that is known, whatever the names, also within its group; and
+        nobody goes to one who has yet to come. If both have to, the names decide.
 
         Who cannot ask again at once, for the message is a file, leaves only what it is `listed` for there:
         others may wait for it where it is, and would wait for one that waits itself. A stream that waits to
@@ -182,16 +188,31 @@ class Groups:
         left, strange = set(), set()
         for stream, (theirs, *_) in groups.items():
             ours = self.group(stream) if stream in self.membership.wanted else None
-            if ours is None or theirs == ours:
+            if ours is None:
                 continue
             waits = stream in self.state.provisional
-            follows = self._went_into(stream, ours, groups) if waits else theirs < ours
+            behind, ahead = self._compare(stream, groups[stream], told, sender)
+            if theirs == ours and (ahead or not behind):
+                continue
+            if behind != ahead:
+                follows = behind
+            else:
+                follows = self._went_into(stream, ours, groups) if waits else theirs < ours
             if follows and (waits or listed is None or stream in listed):
                 self.leave(stream)
                 left.add(stream)
             else:
                 strange.add(stream)
         return left, strange
+
+    def _compare(self, stream: str, groups: list[str], told: Tells, sender: str) -> tuple[bool, bool]:
+        """Whether we have to join anew from a sender, for it knows a stranger of ours; and it from us."""
+        if stream not in self.state.joined or not self.membership.is_base(stream):
+            return False, False
+        return (
+            is_behind(self.membership, stream, told, sender),
+            is_ahead(self.membership, stream, told, sender, groups),
+        )
 
     def _went_into(self, stream: str, name: str, groups: Joined) -> bool:
         """Whether a group is the one told of, or has gone into it.
@@ -260,6 +281,7 @@ class Groups:
         state.former.pop(stream, None)
         state.bound.pop(stream, None)
         self._absorb(stream, absorbed)
+        state.absorbed[stream] = [name for name in state.absorbed[stream] if name != group]
         if listed:
             state.lifted.pop(stream, None)
             state.joined[stream] = group
@@ -287,6 +309,14 @@ class Groups:
         floor = max(floors.get(relation, 0) for floors in (self.state.floors, gossip.floors))
         if LONGEST >= floor > self.state.apart.get(relation, 0):
             self.state.apart[relation] = floor
+
+    def strangers(self) -> dict[str, set[str]]:
+        """Relation that is joined → writers of whom nothing is believed before it has joined anew."""
+        return {
+            name: found
+            for name in self.state.joined
+            if self.membership.is_base(name) and (found := strangers(self.membership, name))
+        }
 
     def coming(self, request: Request, gossip: Gossip | None) -> Iterator[str]:
         """What a site holds and wants to join here, or will: in a greater group it waits to be listed."""

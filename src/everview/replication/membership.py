@@ -150,8 +150,10 @@ class Membership:
             passed = told.reading if passed is None else min(passed, told.reading)
         return vector or {}, passed or 0
 
-    def believe(self, told: Mapping[str, Mapping[str, Told]]) -> bool:
-        """Take note of what other members have; return whether a vector grew.
+    def believe(
+        self, told: Mapping[str, Mapping[str, Told]], strangers: Mapping[str, set[str]] | None = None
+    ) -> bool:
+        """Take note of what other members have, but for strangers; return whether a vector grew.
 
         Another member's vector and reading count only if one's own vector covers that vector. Then what is
         stable here has everything that its holders had, so that a row from before its death, arriving late,
@@ -168,6 +170,8 @@ class Membership:
                 continue
             for whole, theirs in wholes.items():
                 ours = mine.get(whole.rpartition(">")[2], ())
+                if strangers and incarnation in strangers.get(whole, ()):
+                    continue
                 if not ours or not all(covers(own, theirs.vector) for own in ours):
                     continue
                 held = self.state.known.setdefault(incarnation, {}).get(whole)

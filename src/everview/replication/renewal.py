@@ -17,8 +17,10 @@ from everview.replication.messages import Message
 from everview.replication.state import Told
 
 
-def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool) -> str:
+def renew(knowledge: Knowledge, connection: sqlite3.Connection, head: int, *, retire: bool) -> str:
     """Take a new incarnation: it holds what it held and is a member of nothing yet; return the old one.
+
+    `head` is the last commit of the old one.
 
     `retire` gives the old one up: nobody goes by it any more. If somebody does after all, it will take a new
     one, too, when it hears of it: nothing is lost by that but the time to join again.
@@ -33,9 +35,10 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, *, retire: bool)
     connection.execute(f"UPDATE {SITES} SET incarnation = ? WHERE number = 0", (new,))
     connection.execute(f"UPDATE {STORE} SET incarnation = ?, shown = 0", (new,))
     connection.execute(f"DELETE FROM {PAGES}")
-    state.known[new] = {
-        whole: Told(dict(told.vector), told.reading) for whole, told in state.known.get(old, {}).items()
-    }
+    knowledge.membership.advance(head, store.clock.last)
+    own = state.known.get(old, {})
+    # It cannot speak for others, nor for what it was: of them it is told where it joins.
+    state.known = {new: {whole: Told(dict(told.vector), told.reading) for whole, told in own.items()}}
     state.names[new] = store.name or knowledge.name
     state.peers = {}
     knowledge.groups.lose_all()
@@ -66,7 +69,7 @@ def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writi
     What was written since it was opened is told again under the new incarnation; what came before, others
     may have deleted.
     """
-    old = renew(knowledge, connection, retire=True)
+    old = renew(knowledge, connection, writing.commit.version - 1, retire=True)
     commit = writing.commit
     commit.site = knowledge.store.number
     number = knowledge.numbers[old]

@@ -76,7 +76,7 @@ class Teller:
             strange = self._lineage.look(connection)
         if strange is not None:
             with self._committing() as connection, store.explained("opened"):
-                renewal.renew(self._knowledge, connection, retire=strange == "rewound")
+                renewal.renew(self._knowledge, connection, self.opened_at, retire=strange == "rewound")
 
     # Who and where.
 

@@ -62,13 +62,15 @@ class Arrival:
 
     `covered` is True when some of them may lie below the reader's own vector, which is then in the temporary
     table `everview_vector (site, seq)`: a row that is not held although the vector covers its origin was
-    collected here and is ignored. `returning` is True when the reader joins by this cut: the sender's
-    snapshot decides, and nothing is ignored.
+    collected here and is ignored. `joining` is True when the reader joins by this cut: then nothing is
+    ignored; what was collected here is dead, and that is told anew, but for bags, of which each site may have
+    collected other entries. `returning` is True when the reader also holds rows already: the sender's snapshot decides.
     """
 
     columns: Sequence[Sequence[Any]]
     version: int
     covered: bool = False
+    joining: bool = False
     returning: bool = False
     limit: int = 0
     """The greatest stamp whose time has come."""

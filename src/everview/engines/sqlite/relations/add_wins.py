@@ -96,10 +96,14 @@ class AddWinsRelation(EntriesRelation):
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         self.arrive(connection, arrival)
-        if arrival.covered and not arrival.returning:
-            connection.execute(
-                f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {self.held}"
-            )
+        if arrival.covered:
+            collected = f"{covers('a', own='')} AND NOT {self.held}"
+            if arrival.joining:  # what lives elsewhere dies, by this commit
+                connection.execute(
+                    f"UPDATE {self.arrived} AS a SET cl = 2, site = 0, seq = 0 WHERE cl = 1 AND {collected}"
+                )
+            else:
+                connection.execute(f"DELETE FROM {self.arrived} AS a WHERE {collected}")
         connection.execute(self.rows_made)
         if arrival.returning:
             self.note_kept(connection)

@@ -89,7 +89,7 @@ class BagRelation(EntriesRelation):
             connection.execute(self.rows_made)
             self.note_kept(connection)
         unknown = self.held
-        if arrival.covered and not arrival.returning:
+        if arrival.covered and not arrival.joining:
             unknown = f"({self.held} OR {covers('a', own='', site='isite', seq='iseq')})"
         connection.execute(f"DELETE FROM {self.arrived} AS a WHERE {unknown}")
         return self._store(connection, arrival.version, " DO NOTHING")

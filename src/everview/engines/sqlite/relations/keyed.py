@@ -154,9 +154,22 @@ class KeyedRelation(StoredRelation):
         return " AND ".join(f"r.{key} = a.{key}" for key in self.table.key())
 
     @cached_property
-    def _ignore(self) -> str:
+    def _collected(self) -> str:
+        """Whether an arrived version a was collected here."""
         held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self._on})"
-        return f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
+        return f"{covers('a', own='')} AND NOT {held}"
+
+    @cached_property
+    def _ignore(self) -> str:
+        return f"DELETE FROM {self.arrived} AS a WHERE {self._collected}"
+
+    @cached_property
+    def _bury(self) -> str:
+        """What was collected here and lives elsewhere dies, by this commit: right after it was written."""
+        return (
+            f"UPDATE {self.arrived} AS a SET alive = 0, stamp = stamp + 1, site = 0, seq = 0 "
+            f"WHERE alive = 1 AND {self._collected}"
+        )
 
     @cached_property
     def _two_values(self) -> str:
@@ -186,7 +199,7 @@ class KeyedRelation(StoredRelation):
         come, waiting = self._sorted_out(connection, arrival.rows, arrival.limit)
         grown = self._wait(connection, waiting, arrival.version) if waiting else 0
         stage(connection, self.arrived, come)
-        if arrival.covered and not arrival.returning:
+        if arrival.covered and not arrival.joining:
             connection.execute(self._ignore)
         if arrival.returning:
             keys = ", ".join(self.table.key())
@@ -195,6 +208,8 @@ class KeyedRelation(StoredRelation):
             for row in waiting:  # which says nothing yet of who lives
                 marks = ", ".join("?" * len(places))
                 self.keep(connection, f"SELECT {marks}, 0", [row[place] for place in places])
+        if arrival.covered and arrival.joining:
+            connection.execute(self._bury)
         return grown + self._join(connection, arrival.version)
 
     def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:

@@ -110,9 +110,22 @@ class SetRelation(StoredRelation):
         return read_by_version(connection, select, self.place, since, after, limit)
 
     @cached_property
-    def _ignore(self) -> str:
+    def _collected(self) -> str:
+        """Whether an arrived row a was collected here."""
         held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self.same('r', 'a')})"
-        return f"DELETE FROM {self.arrived} AS a WHERE {covers('a', own='')} AND NOT {held}"
+        return f"{covers('a', own='')} AND NOT {held}"
+
+    @cached_property
+    def _ignore(self) -> str:
+        return f"DELETE FROM {self.arrived} AS a WHERE {self._collected}"
+
+    @cached_property
+    def _bury(self) -> str:
+        """What was collected here and lives elsewhere dies, by this commit."""
+        return (
+            f"UPDATE {self.arrived} AS a SET cl = cl + 1, site = 0, seq = 0 "
+            f"WHERE cl & 1 AND {self._collected}"
+        )
 
     @cached_property
     def _change(self) -> str:
@@ -135,10 +148,10 @@ class SetRelation(StoredRelation):
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         width = len(self.table.columns)
         stage_columns(connection, self.arrived, each_once(arrival.columns, range(width), width))
-        if arrival.covered and not arrival.returning:
-            connection.execute(self._ignore)
         if arrival.returning:
             self.keep(connection, f"SELECT {self._key()}, cl FROM {self.arrived}")
+        if arrival.covered:
+            connection.execute(self._bury if arrival.joining else self._ignore)
         connection.execute(self._change)
         grown = connection.execute(self._join, (arrival.version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")

@@ -1,0 +1,100 @@
+"""Rows of a stranger: a copied or restored store has brought them to a group that their writer is not in.
+
+The writer may be in another group, where the deaths of these rows were forgotten without asking anyone here.
+Whoever has such rows has a vector that covers a writer, and no word of the writer itself. It joins anew when
+it meets who knows the writer; `tests/model/strangers.py` is the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from everview.replication.membership import Membership, declined
+from everview.replication.state import Told
+
+Tells = Mapping[str, Mapping[str, Told]]
+"""Incarnation → whole → what it has, as a message tells it."""
+
+
+def groups_of(membership: Membership, writer: str, relation: str) -> set[str]:
+    """The groups that a site has joined, as far as it is known here."""
+    held = membership.state.members.get(writer, {}).get(relation, {})
+    return {group for group, one in held.items() if one.sponsor and not declined(writer, group, one)}
+
+
+def strangers(membership: Membership, relation: str) -> set[str]:
+    """Writers of whom rows came by a copy, while they themselves are in another group, or were."""
+    known, ours = membership.state.known, {membership.state.joined.get(relation)}
+    return {
+        writer
+        for writer in membership.own(relation).vector
+        if relation not in known.get(writer, ()) and not groups_of(membership, writer, relation) <= ours
+    }
+
+
+def is_behind(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
+    """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
+    ours, theirs = membership.own(relation).vector, _vector(told, sender, relation)
+    return any(
+        theirs.get(writer, 0) > ours[writer]
+        or (relation in told.get(writer, ()) and writer not in membership.state.expired)
+        for writer in strangers(membership, relation)
+    )
+
+
+def is_ahead(
+    membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
+) -> bool:
+    """Whether a sender has as a stranger's the rows of one whom we know: it is the sender that joins anew.
+
+    `groups` are the sender's: its own, and those that it has absorbed.
+    """
+    state, own = membership.state, next(iter(groups), "")
+    return any(
+        relation in state.known.get(writer, ())
+        and writer not in state.expired
+        and not groups_of(membership, writer, relation) <= {own}
+        for writer in _vector(told, sender, relation)
+        if relation not in told.get(writer, ())
+    ) or precedes(membership, relation, told, sender, groups)
+
+
+def precedes(
+    membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
+) -> bool:
+    """Whether we have more of a writer of one of our groups than a sender, to whose groups it is a stranger.
+
+    That says it also of one that was given up, as who joins in its place.
+    """
+    state, ours = membership.state, membership.own(relation).vector
+    mine = {state.joined.get(relation), state.former.get(relation), *state.absorbed.get(relation, ())}
+    return any(
+        0 < commit < ours.get(writer, 0)
+        and relation not in told.get(writer, ())
+        and not mine.isdisjoint(found := groups_of(membership, writer, relation))
+        and found.isdisjoint(groups)
+        for writer, commit in _vector(told, sender, relation).items()
+    )
+
+
+def comes_first(
+    membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
+) -> bool:
+    """Whether a site in no group lets a sender come to it, and not the other way round."""
+    behind = is_behind(membership, relation, told, sender)
+    return not behind and precedes(membership, relation, told, sender, groups)
+
+
+def settled(membership: Membership, relation: str, vector: Mapping[str, int]) -> dict[str, int]:
+    """The part of a vector whose writers have been in our group, or in one that came to it.
+
+    With a stranger's rows of a bag another group may cancel others than we: their sums would differ.
+    """
+    state = membership.state
+    ours = {state.joined.get(relation), *state.absorbed.get(relation, ())}
+    return {w: n for w, n in vector.items() if not ours.isdisjoint(groups_of(membership, w, relation))}
+
+
+def _vector(told: Tells, sender: str, relation: str) -> Mapping[str, int]:
+    found = told.get(sender, {}).get(relation)
+    return {} if found is None else found.vector

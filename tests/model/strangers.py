@@ -1,0 +1,67 @@
+"""Rows of a stranger: a copied or restored store has brought them to a group that their writer is not in.
+
+The writer may be in another group, where the deaths of these rows were forgotten without asking anyone here.
+Whoever has such rows has a vector that covers a writer, and no word of the writer itself. It joins anew when
+it meets who knows the writer.
+"""
+
+from everview.algebra.lattices import VersionVector
+
+
+def strangers(site, relation):
+    """Writers of whom rows came by a copy, while they themselves are in another group, or were."""
+    if "strangers" in site.shortcuts:
+        return set()
+    return {
+        inc
+        for inc, _ in site.own(relation)[0].items()
+        if (inc, relation) not in site.known and site.is_elsewhere(inc, relation, site.groups.get(relation))
+    }
+
+
+def is_behind(site, relation, told, sender):
+    """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
+    ours, theirs = site.own(relation)[0], _vector(relation, told, sender)
+    return any(
+        theirs[inc] > ours[inc] or ((inc, relation) in told.known and inc not in site.expired_at)
+        for inc in strangers(site, relation)
+    )
+
+
+def is_ahead(site, relation, told, sender):
+    """Whether a sender has as a stranger's the rows of one whom we know: it is the sender that joins anew."""
+    if "strangers" in site.shortcuts:
+        return False
+    return precedes(site, relation, told, sender) or any(
+        (inc, relation) not in told.known
+        and (inc, relation) in site.known
+        and inc not in site.expired_at
+        and site.is_elsewhere(inc, relation, told.groups.get(relation))
+        for inc, _ in _vector(relation, told, sender).items()
+    )
+
+
+def comes_first(site, relation, told, sender):
+    """Whether a site in no group lets a sender come to it, and not the other way round."""
+    return precedes(site, relation, told, sender) and not is_behind(site, relation, told, sender)
+
+
+def precedes(site, relation, told, sender):
+    """Whether we have more of a writer of one of our groups than a sender, to whose groups it is a stranger.
+
+    That says it also of one that was given up, as who joins in its place.
+    """
+    ours, absorbed = site.own(relation)[0], site.absorbed.get(relation, ())
+    mine = {site.groups.get(relation), site.former.get(relation), *absorbed}
+    groups = {told.groups.get(relation), *told.absorbed.get(relation, ())}
+    return "strangers" not in site.shortcuts and any(
+        0 < commit < ours[inc]
+        and (inc, relation) not in told.known
+        and not mine.isdisjoint(found := site.groups_of(inc, relation))
+        and found.isdisjoint(groups)
+        for inc, commit in _vector(relation, told, sender).items()
+    )
+
+
+def _vector(relation, told, sender):
+    return told.known.get((sender, relation), (VersionVector.EMPTY, None))[0]
