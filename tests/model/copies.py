@@ -1,7 +1,7 @@
 """Random runs of stores that are copied, mostly before they have met anybody, and found groups apart.
 
-The driver's runs seldom copy a store that has rows and is in no group yet, let it and the copy go to different
-groups, and have one of these forget something before they meet. Here many do.
+The driver's runs seldom copy a store that has rows and is in no group yet, let it and the copy go to
+different groups, and have one of these forget something before they meet. Here many do.
 """
 
 from tests.model.ground import Ground

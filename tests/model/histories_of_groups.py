@@ -1,5 +1,6 @@
 """Small histories of sites that do not know each other yet: groups that meet, files in a folder, returns."""
 
+from tests.model.copies import run_copies
 from tests.model.ground import Ground, WrongError
 from tests.model.site import Site
 from tests.model.sync import push, receive
@@ -107,58 +108,21 @@ def two_ways(shortcuts):
         ground.check(site)
 
 
-def leavers_retire(shortcuts):
-    """p leaves for c's group; a hears from y, of another relation, that p has retired, deletes x and forgets
-    it; then a comes after p.
-    """
-    ground = Ground(0, shortcuts)
-    c, p, a, y = (
-        Site(ground, name, hosts) for name, hosts in (("c", "R"), ("p", "RK"), ("a", "RK"), ("y", "K"))
-    )
-    ground.meet_all([c], "g1")
-    ground.meet_all([p, a, y], "g2")
-    p.write([("insert", "R", X)])
-    _sync(ground, p, a)
-    _sync(ground, p, c)
-    _sync(ground, p, y)
-    _sync(ground, a, y)
-    a.write([("delete", "R", X)])
-    a.collect()
-    _sync(ground, a, c)
-    if a.rows("R")[X]:
-        raise WrongError("x, which a has deleted, is back")
-
-
 def return_anywhere(shortcuts):
-    """A copy of b founds a group, deletes a row of the bag and forgets the pair; then it meets a again."""
-    ground, a, b = _two_groups(shortcuts, "ab", "", "B")
-    a.write([("insert", "B", X), ("insert", "B", X)])
-    _sync(ground, a, b)
-    twin, n = Site(ground, "d", "B"), Site(ground, "n", "B")
-    twin.load(b.backup())
-    twin.renew()
-    ground.pull(n, twin)
-    twin.write([("delete", "B", X)])
-    _sync(ground, n, twin)
-    twin.collect()
-    a.write([("delete", "B", X)])
-    _sync(ground, a, b)
-    a.collect()
-    _sync(ground, twin, a)
-    for site in (twin, a):
-        ground.check(site)
+    """A copy of a member founds a group, and forgets pairs of a bag that it shares with its old one."""
+    run_copies(460, shortcuts)
 
 
 def older_whole(shortcuts):
     """n has c's file, from after x was forgotten; then it finds an older file of e, with x alive."""
-    ground, c, e = _two_groups(shortcuts, "ce", "")
-    c.write([("insert", "R", X)])
+    ground, c, e = _two_groups(shortcuts, "ce", "", "B")
+    c.write([("insert", "B", X)])
     _sync(ground, c, e)
     old = push(e, 0)
-    c.write([("delete", "R", X)])
+    c.write([("delete", "B", X)])
     _sync(ground, c, e)
     c.collect()
-    n = Site(ground, "n", "R")
+    n = Site(ground, "n", "B")
     receive(n, push(c, 0))
     receive(n, old)
     ground.check(n)
@@ -230,8 +194,8 @@ def _copied(ground, site):
 
 
 def strangers(shortcuts):
-    """o inserts x, and is copied before it has met anybody. The copy goes to m; o deletes x, founds alone, and
-    forgets it. Then o comes to t, of m's group, which has not heard of x; and all meet. For every kind.
+    """o inserts x, and is copied before it has met anybody. The copy goes to m; o deletes x, founds alone,
+    and forgets it. Then o comes to t, of m's group, which has not heard of x; and all meet. For every kind.
     """
     for relation in "RKBW":
         ground = Ground(0, shortcuts)
@@ -260,7 +224,6 @@ MEETINGS = {
     "write below": write_below,
     "deaths once": deaths_once,
     "two ways": two_ways,
-    "leavers retire": leavers_retire,
     "return anywhere": return_anywhere,
     "older whole": older_whole,
     "sponsor forgets": sponsor_forgets,

@@ -1,6 +1,7 @@
 """The right rules survive the driver and the histories; each shortcut, put back, is caught."""
 
 import pytest
+from tests.model.copies import run_copies
 from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
 from tests.model.histories import HISTORIES
@@ -18,6 +19,14 @@ def test_the_right_rules_survive_a_storm():
     """Among them runs that found rules missing: rewound and pulling first, bags and keys on return."""
     for seed in [*range(STORM, STORM + 120), 10_027, 10_524, 11_893]:
         run(seed)
+
+
+def test_the_right_rules_survive_copies():
+    """Among them copies of members, which met one who had only heard the name of their group; and copies of
+    copies.
+    """
+    for seed in [*range(100), 124, 192, 281, 288, 290, 321, 574, 1043]:
+        run_copies(seed)
 
 
 @pytest.mark.parametrize("shortcut", sorted(FIRST))

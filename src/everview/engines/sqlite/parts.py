@@ -64,7 +64,8 @@ class Arrival:
     table `everview_vector (site, seq)`: a row that is not held although the vector covers its origin was
     collected here and is ignored. `joining` is True when the reader joins by this cut: then nothing is
     ignored; what was collected here is dead, and that is told anew, but for bags, of which each site may have
-    collected other entries. `returning` is True when the reader also holds rows already: the sender's snapshot decides.
+    collected other entries. `returning` is True when the reader also holds rows already: the sender's
+    snapshot decides.
     """
 
     columns: Sequence[Sequence[Any]]
