@@ -9,7 +9,7 @@ import secrets
 import threading
 
 from everview.errors import SyncError, WireError
-from everview.replication.applying import Applied, Outcome
+from everview.replication.arriving import Applied, Outcome
 from everview.replication.report import Progress, SyncReport
 
 PAGE = 100

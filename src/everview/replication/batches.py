@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from everview.errors import WireError
-from everview.replication.applying import Applied, Outcome
+from everview.replication.arriving import Applied, Outcome
 from everview.replication.conversation import Conversation
 from everview.replication.gossip import cursor_on
 from everview.replication.messages import START, Cursor, Message, Request

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from everview.errors import EverviewError, SyncError, WireError
 from everview.replication import renewal
-from everview.replication.applying import Applied, Cut, Outcome
+from everview.replication.applying import Cut
+from everview.replication.arriving import Applied, Outcome
 from everview.replication.gossip import known_in, members_in
 from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
 from everview.replication.rights import ALL, Rights

@@ -7,7 +7,7 @@ asked; it ends when a whole cut was taken from the peer and one was given to it.
 from __future__ import annotations
 
 from everview.errors import SyncError
-from everview.replication.applying import Outcome
+from everview.replication.arriving import Outcome
 from everview.replication.messages import Message, Page
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport

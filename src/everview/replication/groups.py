@@ -1,20 +1,18 @@
-"""Groups: who founds one, who joins, and what happens when two that were founded apart meet.
+"""Groups: who joins which, and what happens when two that were founded apart meet.
 
-A relation's group is named by the incarnation that founded it; the group of a view is those of its inputs. A
-fresh store is in no group. One that is asked by another such founds one. When two groups meet, the members of
-the one with the greater name leave it, one by one, and join the other like newcomers; a group that has taken
-in members of another has absorbed its name. `tests/model/groups.py` is the specification.
+The members of the one with the greater name leave it, one by one, and join the other like newcomers; a group
+that has taken in members of another has absorbed its name. `tests/model/groups.py` is the specification.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from everview.engines.sqlite.stamps import microseconds
-from everview.replication.membership import EXPIRY_US, Membership, covers, declined
+from everview.replication.belonging import Belonging
+from everview.replication.membership import covers
 from everview.replication.messages import LONGEST, Cursor, Gossip, Request
-from everview.replication.state import Provisional, State, Told
+from everview.replication.state import Provisional, Told
 from everview.replication.strangers import Tells, is_ahead, is_behind, strangers
 
 Joined = Mapping[str, list[str]]
@@ -22,156 +20,10 @@ Joined = Mapping[str, list[str]]
 
 
 @dataclass(slots=True)
-class Groups:
-    """The part of a site that knows to whom it belongs."""
+class Groups(Belonging):
+    """The part of a site that knows to whom it belongs, and whom it may join."""
 
-    membership: Membership
-    inputs: Callable[[str], tuple[str, ...]]
-
-    @property
-    def state(self) -> State:
-        """What the site knows."""
-        return self.membership.state
-
-    def group(self, stream: str) -> str | None:
-        """The group of a stream that is held or computed here; of a view, those of its inputs."""
-        state = self.state
-        if stream in self.membership.wanted:
-            waits = state.provisional.get(stream)
-            return state.joined.get(stream) or (None if waits is None else waits.group)
-        parts = [state.joined.get(name) for name in self.inputs(stream)]
-        return None if None in parts or not parts else "+".join(part for part in parts if part)
-
-    def served(self, streams: Iterable[str]) -> dict[str, list[str]]:
-        """What is told of the groups of streams that are served."""
-        found = {}
-        for stream in streams:
-            group = self.group(stream)
-            if group is not None and stream not in self.state.provisional:
-                found[stream] = [group, *self.state.absorbed.get(stream, ())]
-        return found
-
-    def forgotten_at(self, stream: str) -> int:
-        """The commit at which something of a stream was last forgotten."""
-        collected = self.state.collected
-        parts = (stream,) if stream in self.membership.wanted else self.inputs(stream)
-        return max((collected.get(part, 0) for part in parts), default=0)
-
-    # Founding.
-
-    def found(self, streams: Iterable[str]) -> None:
-        """Found a group for every relation that the streams need and that is in none."""
-        state = self.state
-        for stream in streams:
-            for relation in self.inputs(stream):
-                held = self.membership.is_base(relation)
-                if held and self.group(relation) is None and self._is_free(relation):
-                    self._found(relation)
-        state.joined = dict(sorted(state.joined.items()))
-
-    def _is_free(self, relation: str) -> bool:
-        """A store that must return may do as it likes if it knows of nobody else in its group.
-
-        Or if it has looked for them in vain for as long as it takes to expire a member.
-        """
-        state = self.state
-        since = state.bound.get(relation)
-        if since is None or since < self.membership.now_us() - EXPIRY_US:
-            return True
-        former = state.former[relation]
-        return not any(
-            held.length % 2 and not declined(incarnation, group, held)
-            for incarnation, streams in state.members.items()
-            for group, held in streams.get(relation, {}).items()
-            if group == former and incarnation != self.membership.incarnation  # it may be listed, and waits
-        )
-
-    def _found(self, relation: str) -> None:
-        """Of a store that should return, or has only left, the new name is greater than the former one.
-
-        And a stand-in for the former members is listed: until it is expired nothing is forgotten, and should
-        they turn up, the store returns to them.
-        """
-        state, own = self.state, self.membership.incarnation
-        state.founded += 1
-        name = f"{own}/{state.founded}"
-        former = state.former.get(relation)
-        if former is not None:
-            name = f"{former}/{name}"
-            self.membership.list_member(f"{former}?", relation, name)
-            state.bound.pop(relation, None)
-        state.joined[relation] = name
-        self.membership.list_member(own, relation, name, own)
-
-    def strike(self, incarnation: str, streams: Iterable[str]) -> None:
-        """A site says that it is in no group for these streams: where it is listed, it may never have joined.
-
-        Then nobody has to return to where it was thought to be. Whose sponsor is known has joined, and has
-        only just left.
-        """
-        for stream in streams:
-            if stream in self.state.bound:
-                groups = self.state.members.get(incarnation, {}).get(stream, {})
-                held = groups.get(self.state.former[stream])
-                if held is not None and not held.sponsor:
-                    del groups[self.state.former[stream]]
-
-    def decline(self) -> None:
-        """Say of groups in which this site is listed, and never was, that it went elsewhere."""
-        state, own = self.state, self.membership.incarnation
-        for stream, groups in state.members.get(own, {}).items():
-            ours = state.joined.get(stream)
-            for group, held in groups.items():
-                if ours not in (None, group) and group not in state.absorbed.get(stream, ()):
-                    held.sponsor = held.sponsor or own
-
-    # Leaving and returning.
-
-    def leave(self, stream: str) -> None:
-        """Leave a group for a smaller one.
-
-        The old group keeps its entry for this site: until its members have come after it, they forget nothing
-        that it has not seen, for it carries that to others.
-        """
-        state = self.state
-        waits = state.provisional.pop(stream, None)
-        former = state.joined.pop(stream, None) or (waits.group if waits is not None else "")
-        state.former[stream] = former
-        state.lifted.pop(stream, None)
-        self._absorb(stream, [former])
-        if waits is not None:  # it has no entry
-            state.bound.setdefault(stream, self.membership.now_us())
-        for cursors in state.cursors.values():
-            cursors.pop(stream, None)
-
-    def lose_all(self) -> None:
-        """A new incarnation is listed nowhere, and holds what others may have forgotten with its consent."""
-        state = self.state
-        waiting = {stream: waits.group for stream, waits in state.provisional.items()}
-        for stream, group in {**waiting, **state.joined}.items():
-            state.former[stream] = group
-            state.bound.setdefault(stream, self.membership.now_us())
-            self._absorb(stream, [group])
-        state.joined, state.provisional, state.cursors, state.lifted = {}, {}, {}, {}
-
-    def lost_sponsors(self, since_us: int) -> list[str]:
-        """Sponsors whose snapshot is older than this, and who have not listed this site yet."""
-        found = []
-        for waits in self.state.provisional.values():
-            told = self.state.known.get(waits.sponsor, {}).values()
-            if max((microseconds(one.reading) for one in told), default=0) < since_us:
-                found.append(waits.sponsor)
-        return found
-
-    def lose_expired_sponsors(self) -> None:
-        """Nobody will list this site any more where it waits for a sponsor that was given up."""
-        for stream, waits in list(self.state.provisional.items()):
-            if waits.sponsor in self.state.expired:
-                self.leave(stream)
-
-    def _absorb(self, stream: str, names: Iterable[str]) -> None:
-        known = self.state.absorbed.get(stream, [])
-        self.state.absorbed[stream] = sorted({*known, *names})
+    # Meeting others.
 
     def settle(
         self, groups: Joined, told: Tells, sender: str, listed: Collection[str] | None = None

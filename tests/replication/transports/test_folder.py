@@ -9,7 +9,7 @@ import pytest
 from tests.replication.fake import FakeReplica
 
 from everview.errors import SyncError
-from everview.replication.applying import Applied, Outcome
+from everview.replication.arriving import Applied, Outcome
 from everview.replication.transports import folder, framed, outbox
 from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.framed import TornFileError, read_frames, read_header, verify

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from everview.errors import SyncError
-from everview.replication.applying import Applied
+from everview.replication.arriving import Applied
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.rights import Rights
 

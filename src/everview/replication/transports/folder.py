@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from everview.errors import SyncError
-from everview.replication.applying import Outcome
+from everview.replication.arriving import Outcome
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Replica
 from everview.replication.transports.framed import TEMPORARY, TornFileError, read_frames, verify

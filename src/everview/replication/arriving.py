@@ -1,0 +1,210 @@
+"""A cut that arrives: whether it may be applied, and what becomes of it.
+
+The order of the checks is that of docs/REPLICATION.md; `tests/model/sync.py` is the specification.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from everview.engines.sqlite.engine import Engine, OnChange
+from everview.engines.sqlite.names import TAGS
+from everview.engines.sqlite.relations.commit import Commit
+from everview.errors import WireError
+from everview.language.relations import Semantics
+from everview.replication.gossip import known_in, members_in
+from everview.replication.knowledge import Knowledge
+from everview.replication.membership import join
+from everview.replication.messages import START, Cursor, Gossip, Message, Page
+from everview.replication.renewal import knows_another_us
+from everview.replication.rights import Rights
+from everview.replication.state import Told
+from everview.replication.strangers import comes_first
+
+_LOG = logging.getLogger("everview")
+
+
+class Outcome(Enum):
+    """What became of a cut."""
+
+    APPLIED = "applied"
+    STALE = "stale"
+    """Nothing in it is new."""
+    GAP = "gap"
+    """It starts beyond what was read, or is not the sender's that was read."""
+    UNLISTED = "unlisted"
+    """The reader must be listed by the sender first."""
+    REFUSED = "refused"
+    """The sender is expired, or of another group, or may write nothing here."""
+    LEFT = "left"
+    """The sender is of a smaller group, or this site was given up: it joins anew, and asks again."""
+    REWOUND = "rewound"
+    """The sender knows more of this site than it does itself: its store went back in time."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of a cut, how many rows grew, of which streams held before, and in which commit."""
+
+    outcome: Outcome
+    grown: int = 0
+    streams: tuple[str, ...] = ()
+    version: int = 0
+    joined: bool = False
+    """Whether the site became a member by it."""
+
+
+@dataclass(slots=True)
+class Arriving:
+    """A cut that has arrived, in the transaction of `commit`."""
+
+    knowledge: Knowledge
+    connection: sqlite3.Connection
+    commit: Commit
+    staged: Iterable[Message]
+    """The messages before the last, read one by one: a cut may be larger than memory."""
+    last: Message
+    """The message that ends the cut, and tells all the rest."""
+    rights: Rights
+    on_change: OnChange | None = None
+    told: Mapping[str, Mapping[str, Told]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.told = known_in(self.last)
+
+    @property
+    def sender(self) -> str:
+        """Whose cut it is."""
+        return self.last.sites[0]
+
+    @property
+    def page(self) -> Page:
+        """The last page."""
+        assert self.last.page is not None
+        return self.last.page
+
+    @property
+    def gossip(self) -> Gossip:
+        """What the last page tells of members."""
+        if self.last.gossip is None:
+            raise WireError("the last page of a cut does not tell of members", where="header")
+        return self.last.gossip
+
+    @property
+    def engine(self) -> Engine:
+        """Where it goes."""
+        return self.knowledge.store.engine
+
+    # Whether it may be applied.
+
+    def look(self) -> Outcome | dict[str, bool]:
+        """Return the streams that are to be applied → whether the site is listed; or why none is."""
+        state = self.knowledge.state
+        if self.sender in state.expired or self.sender == self.knowledge.incarnation:
+            return Outcome.REFUSED
+        if self.knowledge.membership.is_expired():  # by this very message: it is not for a member
+            return Outcome.LEFT
+        if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
+            return Outcome.REWOUND
+        left, strange = self.knowledge.groups.settle(
+            self.gossip.groups, self.told, self.sender, self._listed()
+        )
+        streams: dict[str, bool] = {}
+        news = False
+        for stream, start in self.page.froms.items():
+            if stream not in self.engine.streams or not self.rights.may_write(stream):
+                continue
+            if stream in strange:
+                self._warn_waiting(stream)
+                return Outcome.REFUSED if self._stays(stream) else Outcome.UNLISTED
+            if stream in left and start > 0:
+                return Outcome.LEFT
+            cursor = state.cursors.get(self.sender, {}).get(stream, START)
+            whole = start == 0 and stream not in state.joined  # it does not matter what was read before
+            known = whole or cursor.head == 0 or self.page.tags.get(cursor.head) == cursor.tag
+            if start > cursor.head or not known:
+                return Outcome.GAP
+            if stream in self.gossip.provisional and not self._may_sponsor(stream):
+                return Outcome.REFUSED
+            if stream not in state.joined and self._comes_first(stream):
+                self.knowledge.groups.found([stream])  # for the sender to come to
+                return Outcome.REFUSED
+            if stream not in state.joined and not self._may_join(stream, start, cursor):
+                return Outcome.UNLISTED
+            news |= self.page.head >= cursor.head
+            streams[stream] = self._lists_us(stream)
+        if not streams:
+            return Outcome.REFUSED
+        return streams if news else Outcome.STALE
+
+    def _warn_waiting(self, stream: str) -> None:
+        """Say why nothing comes from a peer of another group, where that lasts."""
+        waits = self.knowledge.state.provisional.get(stream)
+        if waits is not None:
+            names = self.knowledge.state.names
+            _LOG.warning(
+                "%s came from a batch of %s that did not list this site, and %s belongs to another group; "
+                "nothing is exchanged before %s has answered, or was away for too long",
+                stream,
+                names.get(waits.sponsor) or waits.sponsor,
+                names.get(self.sender) or self.sender,
+                names.get(waits.sponsor) or waits.sponsor,
+            )
+
+    def _comes_first(self, stream: str) -> bool:
+        """Whether the sender has rows of a bag that we may have cancelled with others, unknown to it."""
+        relation = self.engine.program.relations.get(stream)
+        bag = relation is not None and relation.semantics is Semantics.BAG
+        groups = self.gossip.groups.get(stream, ())
+        return bag and comes_first(self.knowledge.membership, stream, self.told, self.sender, groups)
+
+    def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
+        has = self._has(stream)
+        listed = self._lists_us(stream)
+        return self.knowledge.groups.may_join(
+            stream, self.gossip, self.sender, start, cursor, has, listed=listed
+        )
+
+    def _has(self, stream: str) -> Told:
+        """What the sender has of a stream; of a view, of its inputs joined."""
+        found = Told({})
+        for whole in self.engine.streams[stream].wholes:
+            join(found.vector, self._theirs(whole).vector)
+        return found
+
+    def _may_sponsor(self, stream: str) -> bool:
+        """A provisional site's batch is for its sponsor, if that has forgotten nothing since it was read."""
+        cursor = self.gossip.provisional[stream]
+        ours = self.connection.execute(
+            f"SELECT 1 FROM {TAGS} WHERE version = ? AND tag = ?", (cursor.head, cursor.tag)
+        ).fetchone()
+        kept = self.knowledge.groups.forgotten_at(stream) <= cursor.head
+        return ours is not None and stream in self.knowledge.state.joined and kept
+
+    def _lists_us(self, stream: str) -> bool:
+        group, own = self.gossip.groups.get(stream, [""])[0], self.knowledge.incarnation
+        return any(
+            inc == own and s == stream and g == group and length % 2
+            for inc, s, g, length, _ in members_in(self.last)
+        )
+
+    def _listed(self) -> list[str] | None:
+        """The streams that may be joined by a cut that nobody asked for; None if it was asked for."""
+        if self.page.cut:
+            return None
+        return [name for name, start in self.page.froms.items() if start == 0 and self._lists_us(name)]
+
+    def _stays(self, stream: str) -> bool:
+        """Whether a stream in another group is not to come over, even if it is listed there."""
+        groups = self.knowledge.groups
+        ours, theirs = groups.group(stream), self.gossip.groups[stream][0]
+        return stream in self.knowledge.state.provisional or ours is None or ours < theirs
+
+    def _theirs(self, whole: str) -> Told:
+        """What the sender has of a whole: it may hold the relation where we receive a view over it."""
+        told = self.told.get(self.sender, {})
+        return told.get(whole) or told.get(whole.rpartition(">")[2]) or Told({})
