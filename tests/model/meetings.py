@@ -64,10 +64,20 @@ class Meetings(Ground):
         """In a folder, who finds nothing founds; and a name must travel to and fro before one is listed."""
         if self.meeting == FOLDER:
             self.rounds = 3
-            for relation in self.sites[0].bases:
-                if not any(relation in site.joined for site in self.sites):
-                    self.sites[0].found(relation)
+            self._found_missing()
         super().settle()
+        if self.meeting == FOLDER and self._found_missing():  # the only member has heard that it was given up
+            super().settle()
+
+    def _found_missing(self):
+        missing = [
+            relation
+            for relation in self.sites[0].bases
+            if not any(relation in site.joined for site in self.sites)
+        ]
+        for relation in missing:
+            self.sites[0].found(relation)
+        return missing
 
     def pull(self, reader, sender):
         if self.meeting != FOLDER:

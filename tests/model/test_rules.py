@@ -11,7 +11,7 @@ from tests.model.table import FIRST, fails
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_right_rules_survive(block):
-    for seed in range(150 * block, 150 * (block + 1)):
+    for seed in [*range(150 * block, 150 * (block + 1)), *((3_734,) if block == 0 else ())]:
         run(seed)
 
 
