@@ -56,6 +56,36 @@ def test_reopening_keeps_the_incarnation(world, tmp_path):
     check(assert_equal(a, b), 1, 2)
 
 
+@pytest.mark.parametrize("first", ["t", "m", "copy"])
+@pytest.mark.parametrize("smaller", [False, True])
+def test_a_copy_of_a_store_that_never_spoke_does_not_bring_back_what_is_deleted(
+    world, tmp_path, first, smaller
+):
+    """The copy goes to m's group; the original deletes, founds alone, forgets, and then meets someone."""
+    sites = {name: world.site(name) for name in "mt"}
+    original = world.site("o", tmp_path / "o.db")
+    write_some(original, 1)
+    write_some(original, 2)
+    copy_store(original, tmp_path / "copy.db")
+    sites["copy"] = world.site("copy", tmp_path / "copy.db")
+    ends = [lambda: original.replica.batch(0), lambda: talk(sites["m"], sites["t"])]
+    for end in ends if smaller else reversed(ends):
+        list(end() or ())
+    sites["m"].sync(sites["copy"])
+    for name, rows in (("r", [(1, "x")]), ("g", [(1,), (1,)]), ("w", [(1,)]), ("k", [(1, "o")])):
+        original.delete(name, rows)
+    write_some(sites["copy"], 3)
+    list(original.replica.batch(0))
+    assert original.replica.collect() > 0
+    original.sync(sites[first])
+    talk(original, *sites.values(), rounds=6)
+    check(assert_equal(original, *sites.values()), 2, 3)
+    for site in (original, *sites.values()):
+        site.replica.collect()
+    talk(original, *sites.values(), rounds=4)
+    check(assert_equal(original, *sites.values()), 2, 3)
+
+
 @pytest.mark.parametrize("spoke", [False, True])
 def test_a_store_copied_and_both_copies_used(world, tmp_path, spoke):
     a, b = world.site("a", tmp_path / "a.db"), world.site("b")
