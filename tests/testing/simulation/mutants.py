@@ -2,7 +2,7 @@
 
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.lineage import Lineage
-from everview.replication import applying, renewal, serving
+from everview.replication import applying, arriving, renewal, serving
 from everview.replication.applying import Cut
 from everview.replication.membership import Membership
 from everview.replication.replica import Replica
@@ -41,7 +41,7 @@ def copies_not_noticed(patch):
 
 def tags_not_checked(patch):
     """A store that went back in time is not told so."""
-    patch(applying, "knows_another_us", lambda *_: False)
+    patch(arriving, "knows_another_us", lambda *_: False)
     patch(renewal, "knows_another_us", lambda *_: False)
     patch(Replica, "_rewound", lambda self: None)
 
