@@ -14,7 +14,7 @@ from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Change, Watch
-from everview.engines.sqlite.witnesses import Provenance, Witnesses
+from everview.engines.sqlite.witnesses import Witnesses
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, ProgramError, StoreError
 from everview.language.correlation import scans_of
@@ -24,6 +24,7 @@ from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
+from everview.planner.why.answer import Provenance
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport

@@ -10,7 +10,7 @@ import typer
 from everview.cli.options import Debug, Json, Store, open_store, print_json, size
 
 if TYPE_CHECKING:
-    from everview.engines.sqlite.witnesses import Provenance
+    from everview.planner.why.answer import Provenance
 
 __all__ = ["explain", "query", "status", "why"]
 

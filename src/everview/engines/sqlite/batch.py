@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, assert_never
 
-from everview.engines.sqlite.circuits.joins import without_partner
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.ranked import copies, in_places, window_sql
 from everview.engines.sqlite.circuits.setops import multiplicity
@@ -35,6 +34,7 @@ from everview.language.plan import (
     Values,
     Window,
 )
+from everview.planner.outer import without_partner
 
 
 @dataclass(slots=True)

@@ -1,0 +1,84 @@
+"""The answer to why: minimal sets of base rows, and what is known of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everview.algebra import provenance as algebra
+from everview.algebra.ids import Id
+from everview.language.order import row_order_key
+from everview.language.program import Program
+
+__all__ = ["Named", "Provenance", "Witness", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A base row: its label in the printed provenance, its id, relation, values by column, and origin."""
+
+    label: str
+    id: bytes
+    relation: str
+    values: Mapping[str, Any]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A base row that an id stands for: those of its values that are known, and who wrote it."""
+
+    id: bytes
+    relation: str
+    values: Mapping[str, Any]
+    origin: str
+
+
+class Provenance:
+    """Why a row is there. `monomials` are the minimal sets of ids; `str()` prints them as t1·t3 + t2."""
+
+    def __init__(self, element: algebra.Provenance, witnesses: Sequence[Witness]) -> None:
+        self._element = element
+        self._witnesses = tuple(witnesses)
+        self._labels: dict[Id, str] = {witness.id: witness.label for witness in witnesses}
+
+    @property
+    def monomials(self) -> frozenset[frozenset[Id]]:
+        """The minimal sets of ids that suffice; none for a row that is not there."""
+        return self._element.monomials
+
+    def tuples(self) -> tuple[Witness, ...]:
+        """Return the base rows that matter, with values and origin."""
+        return self._witnesses
+
+    def __bool__(self) -> bool:
+        return bool(self._element)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Provenance) and self.monomials == other.monomials
+
+    def __hash__(self) -> int:
+        return hash(self._element)
+
+    def __str__(self) -> str:
+        labelled = ([self._labels[id_] for id_ in monomial] for monomial in self._element.monomials)
+        return str(algebra.Provenance(labelled))
+
+    def __repr__(self) -> str:
+        return f"<Provenance {self}>"
+
+
+def answer(program: Program, element: algebra.Provenance, known: Iterable[Named]) -> Provenance:
+    """The provenance with its rows labelled t1, t2, … by relation, then in the order of rows."""
+
+    def order(found: Named) -> tuple[Any, ...]:
+        columns = program.relations[found.relation].columns
+        return found.relation, row_order_key([found.values.get(c) for c in columns]), found.id
+
+    used = sorted((found for found in known if found.id in element.ids), key=order)
+    witnesses = [
+        Witness(f"t{number}", found.id, found.relation, found.values, found.origin)
+        for number, found in enumerate(used, start=1)
+    ]
+    return Provenance(element, witnesses)
