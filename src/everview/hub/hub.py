@@ -33,10 +33,12 @@ from everview.hub.retention import Retention
 from everview.hub.screening import Rejected, Screening
 from everview.hub.tables import Catalog, catalog
 from everview.hub.vacuum import EVERY, VacuumReport, vacuum
+from everview.hub.why import Refreshed, why
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation
 from everview.planner.circuit.parts import plans_of
+from everview.planner.why.answer import Provenance
 
 __all__ = ["Hub"]
 
@@ -205,6 +207,15 @@ class Hub:
         record = self._at(at)
         few = local_rows(self._files, self._catalog, record, name, self._driver_rows)
         return sorted_rows(rows_of(self._contents(name, record), schema) if few is None else few)
+
+    def why(self, name: str, row: Mapping[str, Any] | Sequence[Any], *, at: int | None = None) -> Provenance:
+        """Which rows of relations a row is there for, as of the last refresh, or of refresh `at`.
+
+        LimitError when that takes more rows than the driver collects.
+        """
+        self._require_open()
+        state = Refreshed(self._spark, self._files, self._catalog, self._at(at), self._driver_rows)
+        return why(state, self.name, name, row)
 
     def explain(self, name: str) -> str:
         """How a view is kept: each operator, how much is read to carry a change through it, and the cost."""

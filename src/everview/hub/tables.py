@@ -14,7 +14,7 @@ from everview.hub.ranks import Rank
 from everview.hub.relations import LatticeTable, lattice_table
 from everview.hub.runs import Layout, spread
 from everview.language.expressions import Column
-from everview.language.plan import Schema
+from everview.language.plan import Plan, Schema
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.planner.circuit import Circuit, Kept, build_circuit
@@ -56,6 +56,8 @@ class Catalog:
     layouts: dict[str, Layout]
     schemas: dict[str, Schema]
     groups: tuple[Group, ...]
+    plans: dict[str, Plan]
+    """What each view is, over relations and other views, as a site has it too."""
     ids: bool = True
     """Whether whole rows of relations are found by their ids; older stores have another hash."""
 
@@ -97,7 +99,7 @@ def catalog(program: Program) -> Catalog:
     for kept in circuit.kept.values():
         layouts[kept.name] = _layout(kept)
         schemas[kept.name] = kept.schema
-    return Catalog(program, circuit, relations, layouts, schemas, groups_of(program, circuit))
+    return Catalog(program, circuit, relations, layouts, schemas, groups_of(program, circuit), plans)
 
 
 def _layout(kept: Kept) -> Layout:

@@ -7,7 +7,7 @@ nothing is incremental, so this is the short twin of the circuit's compiler.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, assert_never
 
@@ -33,8 +33,12 @@ from everview.language.plan import (
     UnionAll,
     Values,
     Window,
+    map_inputs,
 )
 from everview.planner.outer import without_partner
+
+_LEVELS = 4
+"""So many nodes are nested in one SELECT; each takes several levels of the parser's hundred."""
 
 
 @dataclass(slots=True)
@@ -47,16 +51,36 @@ class Batch:
     scans: Callable[[str], str]
     strict: bool = False
     parameters: Mapping[Parameter, Any] | None = None
-    _aliases: count[int] = None  # type: ignore[assignment]  # made in __post_init__
+    _aliases: count[int] = field(default_factory=lambda: count(1))
+    _parts: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._aliases = count(1)
+    def query(self, plan: Plan) -> str:
+        """Return the statement of a plan of any depth: SQLite parses only so many levels of SELECTs.
+
+        What lies deeper becomes a part of its own, in WITH. The topmost node does not, for it may order rows.
+        """
+        self._parts = {}
+        text = self.sql(map_inputs(plan, lambda child: self._cut(child)[0]))
+        listed = ", ".join(f"{name} AS ({part})" for name, part in self._parts.items())
+        return f"WITH {listed} {text}" if listed else text
+
+    def _cut(self, plan: Plan) -> tuple[Plan, int]:
+        """A plan with parts in place of what lies deep, and how many levels are left."""
+        below = [self._cut(child) for child in plan.inputs]
+        children = iter([child for child, _ in below])
+        plan = map_inputs(plan, lambda _: next(children))
+        levels = 1 + max((levels for _, levels in below), default=0)
+        if levels < _LEVELS:
+            return plan, levels
+        name = f"everview_p{len(self._parts) + 1}"
+        self._parts[name] = self.sql(plan)
+        return Scan(name, plan.schema), 1
 
     def sql(self, plan: Plan) -> str:
         """Return the SELECT of a plan's rows and their multiplicities."""
         match plan:
             case Scan(name):
-                return self.scans(name)
+                return f"SELECT * FROM {name}" if name in self._parts else self.scans(name)
             case Values():
                 return self._values(plan)
             case Filter():

@@ -41,7 +41,7 @@ class Reading:
         strict: bool = True,
     ) -> list[Row]:
         """Return the rows of a plan, duplicates repeated; a failing expression raises unless not strict."""
-        sql = self.batch(parameters, strict=strict).sql(self._rewrite(plan))
+        sql = self.batch(parameters, strict=strict).query(self._rewrite(plan))
         self.check_single(scanned(plan), inside=inside)
         return self.fetch(sql, plan, parameters, inside=inside)
 

@@ -1,0 +1,151 @@
+"""Why, at a hub: what tracing asks, answered by the driver from few rows and by Spark from many."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from everview.algebra import provenance as algebra
+from everview.engines.spark.relational import compile_plan
+from everview.engines.spark.types import arrow_rows, arrow_table, from_arrow
+from everview.errors import LimitError
+from everview.hub.contents import contents
+from everview.hub.driver import Driver
+from everview.hub.files import Files
+from everview.hub.narrowing import Narrowed, Narrowing
+from everview.hub.record import Record
+from everview.hub.tables import Catalog
+from everview.language.identity import tuple_id
+from everview.language.plan import Distinct, Plan, Scan
+from everview.language.values import check_rows
+from everview.planner.rewrite import rewrite
+from everview.planner.why.answer import Named, Provenance, answer
+from everview.planner.why.evidence import Question
+from everview.planner.why.tracing import Tracing
+
+__all__ = ["Refreshed", "why"]
+
+Row = tuple[Any, ...]
+
+SMALL = 50_000
+"""A table of so many rows is read by the driver as it is."""
+
+_GIVEN = "everview_given"
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """A refresh of a hub, and the most rows that its driver collects."""
+
+    spark: SparkSession
+    files: Files
+    catalog: Catalog
+    record: Record
+    most: int
+
+
+def why(state: Refreshed, origin: str, name: str, row: Mapping[str, Any] | Sequence[Any]) -> Provenance:
+    """Why a row of a relation or view is there; 0 for one that is not. All rows are of one `origin`."""
+    program = state.catalog.program
+    schema = program.schema(name)
+    (checked,) = check_rows(name, [replace(field, nullable=True) for field in schema], [row])
+    witnesses = _Witnesses(state, origin, name)
+    element = Tracing(witnesses).why(Scan(name, schema), checked)
+    return answer(program, element, witnesses.known.values())
+
+
+@dataclass(slots=True)
+class _Witnesses:
+    """The evidence for a row of `name`."""
+
+    state: Refreshed
+    origin: str
+    name: str
+    known: dict[bytes, Named] = field(default_factory=dict)
+    _collected: int = 0
+    _narrowing: Narrowing = field(init=False)
+
+    def __post_init__(self) -> None:
+        state = self.state
+        small = min(SMALL, state.most)
+        self._narrowing = Narrowing(state.files, state.catalog, state.record, state.most, small)
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """The plans of all views."""
+        return self.state.catalog.plans
+
+    def pairs(self, question: Question) -> list[tuple[Row, Row]]:
+        """A question is one plan: the driver runs it if it has the rows, else it is one Spark job."""
+        one = question.rows[0] if len(question.rows) == 1 else None
+        if one is not None:
+            asked, given = question.of_one(one), {}
+        else:
+            scan = question.given(_GIVEN)
+            asked, given = question.of_all(scan), {_GIVEN: (scan, arrow_table(scan.schema, question.rows))}
+        narrowed = self._narrowing.narrow(rewrite(Distinct(asked)), given)
+        rows = arrow_rows(
+            self._by_spark(narrowed) if narrowed.elsewhere else _by_driver(narrowed), asked.schema
+        )
+        self._count(len(rows))
+        if one is not None:
+            return [(one, row) for row in rows]
+        return [(row[: question.width], row[question.width :]) for row in rows]
+
+    def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
+        """Rows of relations stand for themselves."""
+        relation = self.state.catalog.program.relations[name]
+        ids = {row: tuple_id(relation, row) for row in rows}
+        for row, id_ in ids.items():
+            self.known[id_] = Named(id_, name, dict(zip(relation.columns, row, strict=True)), self.origin)
+        return {row: algebra.Provenance.of(id_) for row, id_ in ids.items()}
+
+    def _by_spark(self, narrowed: Narrowed) -> pa.Table:
+        with self._views(narrowed) as names:
+            text = compile_plan(narrowed.plan, lambda scan: names[scan.name])
+            left = self.state.most - self._collected
+            return self.state.spark.sql(text).limit(left + 1).toArrow()
+
+    @contextmanager
+    def _views(self, narrowed: Narrowed) -> Iterator[Mapping[str, str]]:
+        """Every table that the plan reads as a view of the session, by names that nobody else has."""
+        state, prefix = self.state, f"everview_{uuid.uuid4().hex}"
+        frames: dict[str, DataFrame] = {
+            name: from_arrow(state.spark, scan.schema, table) for name, (scan, table) in narrowed.here.items()
+        }
+        for name in narrowed.elsewhere:
+            frames[name] = contents(state.spark, state.files, state.catalog, state.record, name)
+        names = {name: f"{prefix}_{place}" for place, name in enumerate(frames)}
+        try:
+            for name, frame in frames.items():
+                frame.createOrReplaceTempView(names[name])
+            yield names
+        finally:
+            for view in names.values():
+                state.spark.catalog.dropTempView(view)
+
+    def _count(self, rows: int) -> None:
+        self._collected += rows
+        if self._collected > self.state.most:
+            raise LimitError(
+                f"why this row of {self.name} is there takes more than {self.state.most} rows to say, the "
+                "most that the driver of a hub collects: ask for a row that stands on fewer",
+                limit=self.state.most,
+            )
+
+
+def _by_driver(narrowed: Narrowed) -> pa.Table:
+    driver = Driver()
+    try:
+        for name, (scan, table) in narrowed.here.items():
+            driver.put(name, scan.schema, table)
+        driver.run("answer", narrowed.plan)
+        return driver.table("answer")
+    finally:
+        driver.close()
