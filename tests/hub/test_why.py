@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
+import math
 import random
+from decimal import Decimal
 
 import pytest
+from examples.streams_figure_1 import FIRST, SECOND
+from examples.streams_figure_1 import PROGRAM as FIGURE_1
 from tests.hub.quick import quickly
 from tests.hub.test_fuzz import is_short
 from tests.planner.annotated import Annotated
@@ -114,3 +119,147 @@ def test_every_operator_by_spark(spark, tmp_path, by_spark):
             reasons = naive.of(name)
             row = max(reasons, key=lambda row: (len(reasons[row]), len(reasons[row].ids)))
             assert same(hub, site, name, row) == reasons[row].monomials
+
+
+TABLE_2 = """
+CREATE TABLE r (a TEXT, b TEXT, c TEXT);
+CREATE MATERIALIZED VIEW r1 AS SELECT DISTINCT a, b FROM r;
+CREATE MATERIALIZED VIEW r2 AS SELECT DISTINCT b, c FROM r;
+CREATE MATERIALIZED VIEW r3 AS SELECT DISTINCT r1.a, r2.c FROM r1 JOIN r2 ON r1.b = r2.b;
+CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM r;
+"""
+BASE = [("a1", "b", "c1"), ("a1", "b", "c2"), ("a2", "b", "c2")]
+
+
+@pytest.fixture
+def streams(spark, tmp_path):
+    """Streams, Table 2."""
+    with quickly(Hub.open(tmp_path, ev.Program.parse(TABLE_2), spark=spark, name="cloud")) as hub:
+        hub.insert("r", BASE)
+        hub.refresh()
+        yield hub
+
+
+@pytest.mark.parametrize(
+    ("view", "row", "said"),
+    [
+        ("r1", ("a1", "b"), "t1 + t2"),
+        ("r2", ("b", "c2"), "t1 + t2"),
+        ("r3", ("a1", "c1"), "t1"),
+        ("r3", ("a1", "c2"), "t1·t3 + t2"),
+        ("r3", ("a2", "c1"), "t1·t2"),
+        ("r3", ["a2", "c2"], "t1"),
+        ("r3", {"a": "a2"}, "0"),
+        ("r3", ("a2", "c9"), "0"),
+        ("n", (3,), "t1·t2·t3"),
+        ("n", (2,), "0"),
+        ("r", ("a2", "b", "c2"), "t1"),
+        ("r", ("a2", "b", "c1"), "0"),
+    ],
+)
+def test_table_2(streams, view, row, said):
+    assert str(streams.why(view, row)) == said
+
+
+def test_witnesses_carry_values_and_the_hubs_name(streams):
+    found = streams.why("r3", ("a1", "c2"))
+    assert [tuple(witness.values.values()) for witness in found.tuples()] == BASE
+    assert {(witness.relation, witness.origin) for witness in found.tuples()} == {("r", "cloud")}
+
+
+def test_it_is_of_the_last_refresh_or_of_the_one_named(streams):
+    streams.delete("r", [BASE[1]])
+    assert str(streams.why("r3", ("a1", "c2"))) == "t1·t3 + t2"
+    streams.refresh()
+    assert str(streams.why("r3", ("a1", "c2"))) == "t1·t2"
+    assert str(streams.why("r3", ("a1", "c2"), at=1)) == "t1·t3 + t2"
+    with pytest.raises(DataError, match="refresh 7 is not retained"):
+        streams.why("r3", ("a1", "c2"), at=7)
+
+
+@pytest.mark.parametrize("row", [("a1",), ("a1", 5), {"x": "a1"}, "a1"])
+def test_a_row_that_does_not_fit_is_a_data_error(streams, row):
+    with pytest.raises(DataError):
+        streams.why("r3", row)
+
+
+def test_a_name_that_is_not_there_is_a_data_error(streams):
+    with pytest.raises(DataError, match="there is no relation or view r9"):
+        streams.why("r9", ("a1",))
+
+
+def test_a_closed_hub_says_so(streams):
+    streams.close()
+    with pytest.raises(StoreError, match="closed"):
+        streams.why("r3", ("a1", "c2"))
+
+
+@pytest.mark.parametrize("small", [why.SMALL, -1])
+def test_too_many_rows_are_refused_by_the_limits_name(streams, monkeypatch, small):
+    monkeypatch.setattr(why, "SMALL", small)
+    streams._driver_rows = 3
+    assert str(streams.why("r", BASE[0])) == "t1"
+    with pytest.raises(LimitError, match="more than 3 rows") as raised:
+        streams.why("n", (3,))
+    assert raised.value.limit == 3
+
+
+def test_before_the_first_refresh_nothing_is_there(spark, tmp_path):
+    with Hub.open(tmp_path, ev.Program.parse(TABLE_2), spark=spark) as hub:
+        assert str(hub.why("n", (0,))) == "0"
+        hub.refresh()
+        assert str(hub.why("n", (0,))) == "1"
+
+
+def test_figure_1(spark, tmp_path):
+    """R5 of Streams, Figure 1: by which tuples of R0 a row is there, as s5 says it."""
+    hub, site = filled(tmp_path, spark, FIGURE_1, [[Write("insert", "r0", (FIRST, SECOND))]])
+    with hub, site:
+        assert str(hub.why("r5", FIRST)) == "t1"
+        assert str(hub.why("r4", ("b1", "c1"))) == "t1 + t2"
+        for name in FIGURE_1.names():
+            for row in site.rows(name):
+                same(hub, site, name, row)
+
+
+TYPES = """
+CREATE TABLE v (b BOOLEAN, i BIGINT, f DOUBLE, n DECIMAL(6,2), l DECIMAL(30,4), t TEXT, x BLOB, d DATE,
+                s TIMESTAMP);
+CREATE MATERIALIZED VIEW shown AS SELECT DISTINCT *, 1 AS one FROM v;
+CREATE MATERIALIZED VIEW some AS SELECT f, t FROM v;
+"""
+NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+KINDS = [
+    (True, -(2**63), math.nan, Decimal("-0.01"), Decimal("-1.0001"), "x'y", b"\0", dt.date(1, 1, 1), NOON),
+    (False, 0, 0.1, Decimal("1.00"), Decimal(99999999999999999999999999), "", b"", None, None),
+    (None, None, math.inf, None, None, None, None, None, None),
+    (None, None, 5e-324, None, None, "$", None, None, None),
+]
+
+
+def test_rows_of_every_type_are_found_by_their_hashes(spark, tmp_path, by_spark):
+    writes = [[Write("insert", "v", tuple(KINDS))]]
+    hub, site = filled(tmp_path, spark, ev.Program.parse(TYPES), writes)
+    with hub, site:
+        for row in site.rows("shown"):
+            (witness,) = hub.why("shown", row).tuples()
+            assert repr(tuple(witness.values.values())) == repr(row[:-1])
+        for row in (KINDS[0], KINDS[3]):
+            same(hub, site, "some", (row[2], row[5]))
+
+
+def test_many_rows_are_asked_for_at_once(spark, tmp_path, monkeypatch):
+    """Over 100 values are no list, over 100 rows several statements of SQLite's; the answer is one group."""
+    program = ev.Program.parse("""
+        CREATE TABLE r (a BIGINT, b BIGINT);
+        CREATE MATERIALIZED VIEW doubled AS SELECT a * 2 AS a, b FROM r;
+        CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n, sum(a) AS a FROM doubled;
+    """)
+    rows = tuple((number, number % 3 or None) for number in range(250))
+    hub, site = filled(tmp_path, spark, program, [[Write("insert", "r", rows)]])
+    with hub, site:
+        (total,) = site.rows("total")
+        (monomial,) = same(hub, site, "total", total)
+        assert len(monomial) == 250
+        monkeypatch.setattr(why, "SMALL", -1)
+        assert same(hub, site, "total", total) == {monomial}
