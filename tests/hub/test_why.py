@@ -98,7 +98,8 @@ VIEWS = {
     "united": "SELECT a, 'r' AS t FROM r UNION SELECT b, 's' FROM s UNION SELECT id, 'r' FROM k",
     "top": "SELECT a, b FROM r ORDER BY b DESC, a LIMIT 3",
     "grouped": "SELECT top.b, count(*) AS n, sum(c) AS t FROM top JOIN s ON top.b = s.b GROUP BY top.b",
-    "running": "SELECT a, sum(a) OVER (PARTITION BY b % 2 ORDER BY a) AS t FROM r",
+    "running": "SELECT a, sum(a) OVER (PARTITION BY b % 2 ORDER BY a) AS t, "
+    "rank() OVER (PARTITION BY a, b % 2 ORDER BY b) AS k FROM r",
     "over": "SELECT g.n, o.t FROM grouped AS g JOIN running AS o ON o.a = g.b",
 }
 ROWS = {

@@ -63,6 +63,10 @@ OTHER = {
     "of_join": "SELECT r.b, count(DISTINCT s.c) AS n FROM r JOIN s ON r.b = s.b GROUP BY r.b",
     "ranked": "SELECT a, rank() OVER (PARTITION BY b ORDER BY a) AS k FROM r",
     "running": "SELECT id, sum(c) OVER (ORDER BY id) AS c FROM k",
+    "two_windows": "SELECT a, sum(a) OVER (PARTITION BY b) AS s, rank() OVER (PARTITION BY b, a ORDER BY a) "
+    "AS k FROM r",
+    "two_turned": "SELECT b, rank() OVER (PARTITION BY b, a ORDER BY a) AS k, sum(a) OVER (PARTITION BY b) "
+    "AS s FROM r",
     "scalar_sum": "SELECT a, (SELECT sum(c) FROM s WHERE s.b = r.b) AS t FROM r",
 }
 PROGRAM = ev.Program.parse(
