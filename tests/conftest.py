@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase, MultiplexedDatabase, ReadOnlyDatabase
 
+from everview.engines.spark.by_python import register_functions
 from everview.engines.spark.session import start_session
 from everview.testing.fuzz import Coverage
 
@@ -45,7 +46,7 @@ def pytest_collection_modifyitems(config, items):
 def spark():
     """The Spark session of this test process."""
     session = start_session(master="local[2]", app_name="everview-tests")
-    yield session
+    yield register_functions(session)
     session.stop()
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from everview.engines.spark.by_python import register_functions
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
@@ -290,7 +291,7 @@ def _session(spark: SparkSession | None) -> SparkSession:
             session.conf.set(setting.name, setting.value)
     # Each shuffle would be a job of its own, and a refresh has many small ones.
     session.conf.set("spark.sql.adaptive.enabled", "false")
-    return session
+    return register_functions(session)
 
 
 def _check_plans(catalog: Catalog) -> None:

@@ -136,9 +136,8 @@ def typed_call(name, arguments):
 class Expressions:
     """Random expressions of a wanted type."""
 
-    def __init__(self, seed, *, refused):
+    def __init__(self, seed):
         self.chance = random.Random(seed)
-        self.refused = refused
 
     def of(self, kind, depth):
         chance = self.chance
@@ -151,7 +150,7 @@ class Expressions:
             return Literal(value, kind)
         for _ in range(30):
             made = self._made(kind, depth)
-            if made is not None and made.type == kind and not self.refused(made):
+            if made is not None and made.type == kind:
                 return made
         return self.of(kind, 0)
 

@@ -12,14 +12,12 @@ import pytest
 from everview.engines.reference.scalars import Run
 from everview.engines.spark.casts import CASTS
 from everview.engines.spark.functions import IMPLEMENTED
-from everview.engines.spark.refusals import Refusal
 from everview.engines.spark.scalars import scalar
 from everview.engines.spark.types import frame, rows_of
-from everview.errors import ProgramError
 from everview.language.expressions import Call, Cast, Column, Literal, walk
 from everview.language.functions import FUNCTIONS
 from everview.language.order import order_key
-from everview.language.types import BIGINT, BOOLEAN, DOUBLE, TEXT, Field
+from everview.language.types import BIGINT, BOOLEAN, TEXT, Field
 
 from .samples import EDGES, SCHEMA, Expressions, columns_of_kind, edge_rows, typed_call
 
@@ -61,14 +59,6 @@ def _batched(items):
         yield batch
 
 
-def is_refused(expression):
-    try:
-        scalar(expression)
-    except ProgramError:
-        return True
-    return False
-
-
 def every_call():
     """Each function under each signature, over several choices of columns."""
     for name, function in FUNCTIONS.items():
@@ -89,7 +79,6 @@ def every_call():
                 if name == "round" and len(arguments) == 2:
                     for digits in (-12, -1, 0, 1, 2, 9, 40):
                         yield typed_call(name, (arguments[0], Literal(digits, BIGINT)))
-                    continue
                 if name in ("like", "ilike"):
                     for escape in ("\\", "a", ""):
                         yield typed_call(name, (*arguments[:2], Literal(escape, TEXT)))
@@ -110,12 +99,11 @@ def every_call():
 
 
 def every_cast():
-    for (source, target), made in CASTS.items():
-        if not isinstance(made, Refusal):
-            for column in columns_of_kind(source):
-                for kind in EDGES:
-                    if kind.kind is target:
-                        yield Cast(column, kind)
+    for source, target in CASTS:
+        for column in columns_of_kind(source):
+            for kind in EDGES:
+                if kind.kind is target:
+                    yield Cast(column, kind)
 
 
 def report(found):
@@ -123,10 +111,8 @@ def report(found):
 
 
 def test_every_function_over_edges(spark):
-    calls = [call for call in every_call() if call is not None and not is_refused(call)]
-    assert {call.function for call in calls} == {
-        n for n, made in IMPLEMENTED.items() if not isinstance(made, Refusal)
-    }
+    calls = [call for call in every_call() if call is not None]
+    assert {call.function for call in calls} == set(IMPLEMENTED)
     found = differences(spark, calls, edge_rows(110))
     assert not found, report(found)
 
@@ -139,7 +125,7 @@ def test_every_cast_over_edges(spark):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_expressions(spark, seed):
-    make = Expressions(seed, refused=is_refused)
+    make = Expressions(seed)
     expressions = [make.of(make.any_type(), 3) for _ in range(150)]
     found = differences(spark, expressions, edge_rows(40, seed=seed))
     assert not found, report(found)
@@ -158,19 +144,7 @@ def expression_leaf():
     return Column(4, BIGINT)
 
 
-class TestRefusals:
-    def test_a_power_is_refused_when_compiled_with_a_way_out(self):
-        with pytest.raises(
-            ProgramError, match=r"power.* cannot be run on Spark: .*last digit.*write products out"
-        ):
-            scalar(Call("power", (Column(5, DOUBLE), Column(6, DOUBLE)), DOUBLE))
-
-    def test_what_is_refused_is_known(self):
-        refused = {name for name, made in IMPLEMENTED.items() if isinstance(made, Refusal)}
-        casts = {f"{s.name} to {t.name}" for (s, t), made in CASTS.items() if isinstance(made, Refusal)}
-        assert refused == {"power"}
-        assert casts == {"DOUBLE to TEXT", "DOUBLE to DECIMAL"}
-
+class TestLiterals:
     def test_literals_survive_every_character(self, spark):
         texts = ["", "'", "\\", "${spark.app.name}", "a\n\r\tb", '"', "`", "😀", "\x01", "--x", "/*", "{x}"]
         row = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from everview.engines.spark.by_python import python_call
 from everview.engines.spark.patterns import folded
-from everview.engines.spark.refusals import Refusal
 from everview.engines.spark.text import (
     FIRST_DAY,
     FIRST_MICROSECOND,
@@ -21,7 +21,7 @@ from everview.engines.spark.text import (
 )
 from everview.engines.spark.types import sql_type
 from everview.language.casts import can_cast
-from everview.language.types import Kind, Type
+from everview.language.types import TEXT, Kind, Type
 
 __all__ = ["CASTS", "cast_text"]
 
@@ -38,12 +38,11 @@ _TRUE = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
 _FALSE = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
 
 
-def cast_text(names: Names, operand: str, source: Type, target: Type) -> str | Refusal:
-    """The text of CAST(operand AS target), or why there is none."""
+def cast_text(names: Names, operand: str, source: Type, target: Type) -> str:
+    """The text of CAST(operand AS target)."""
     if source == target:
         return operand
-    found = CASTS[source.kind, target.kind]
-    return found if isinstance(found, Refusal) else found(names, operand, source, target)
+    return CASTS[source.kind, target.kind](names, operand, source, target)
 
 
 def _plain(_names: Names, operand: str, _source: Type, target: Type) -> str:
@@ -161,12 +160,11 @@ def _decimal_to_bigint(_names: Names, operand: str, source: Type, _target: Type)
     return f"try_cast(CAST({operand} AS DECIMAL({whole},0)) AS BIGINT)"
 
 
-_NO_DIGITS = Refusal(
-    "Java's digits of a DOUBLE are not always the shortest, so the text would differ from other engines'",
-    "keep the value a DOUBLE, or make it a BIGINT of the unit you need: CAST(round(a * 100) AS BIGINT)",
-)
+def _double_to_decimal(names: Names, operand: str, _source: Type, target: Type) -> str:
+    return _text_to_decimal(names, python_call("digits", operand), TEXT, target)
 
-CASTS: dict[tuple[Kind, Kind], Emit | Refusal] = {
+
+CASTS: dict[tuple[Kind, Kind], Emit] = {
     (Kind.BOOLEAN, Kind.BIGINT): _plain,
     (Kind.BOOLEAN, Kind.TEXT): _plain,
     (Kind.BIGINT, Kind.BOOLEAN): lambda _n, operand, _s, _t: f"({operand} <> 0)",
@@ -181,8 +179,9 @@ CASTS: dict[tuple[Kind, Kind], Emit | Refusal] = {
     (Kind.DOUBLE, Kind.BIGINT): lambda _n, operand, _s, _t: (
         f"try_cast(nullif(rint({operand}), 9223372036854775808D) AS BIGINT)"
     ),
-    (Kind.DOUBLE, Kind.DECIMAL): _NO_DIGITS,
-    (Kind.DOUBLE, Kind.TEXT): _NO_DIGITS,
+    (Kind.DOUBLE, Kind.DECIMAL): _double_to_decimal,
+    # Java's digits of a DOUBLE are not always the shortest.
+    (Kind.DOUBLE, Kind.TEXT): lambda _n, operand, _s, _t: python_call("text", operand),
     (Kind.BLOB, Kind.TEXT): lambda _n, operand, _s, _t: rf"concat('\\x', lower(hex({operand})))",
     (Kind.DATE, Kind.TIMESTAMP): _plain,
     (Kind.DATE, Kind.TEXT): _plain,
@@ -196,7 +195,7 @@ CASTS: dict[tuple[Kind, Kind], Emit | Refusal] = {
     (Kind.TEXT, Kind.DATE): _text_to_date,
     (Kind.TEXT, Kind.TIMESTAMP): _text_to_timestamp,
 }
-"""Every pair of kinds that can be cast, each with its text or the reason why Spark has none."""
+"""Every pair of kinds that can be cast, each with its text."""
 
 _POSSIBLE = {
     (source, target)

@@ -1,4 +1,4 @@
-"""Every function of `language.functions` in Spark SQL: its text, or why there is none.
+"""Every function of `language.functions` in Spark SQL; the few that Java computes otherwise, by Python.
 
 A text yields what PostgreSQL would, and NULL where the call fails: `try_` functions and guards, so that
 no exception of Spark's ANSI mode can stop a job. Arguments come as texts, and none is NULL-checked unless
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from everview.engines.spark.by_python import is_by_python, python_call
 from everview.engines.spark.decimals import negated, quotient
 from everview.engines.spark.patterns import folded, like
-from everview.engines.spark.refusals import Refusal
 from everview.engines.spark.text import (
     FIRST_DAY,
     FIRST_MICROSECOND,
@@ -28,13 +28,12 @@ from everview.language.types import BIGINT_MAX, BIGINT_MIN, Kind
 __all__ = ["IMPLEMENTED", "function_text"]
 
 Texts = tuple[str, ...]
-Emit = Callable[[Names, Call, Texts], str | Refusal]
+Emit = Callable[[Names, Call, Texts], str]
 
 
-def function_text(names: Names, call: Call, arguments: Texts) -> str | Refusal:
+def function_text(names: Names, call: Call, arguments: Texts) -> str:
     """The text of a call over the texts of its arguments."""
-    found = IMPLEMENTED[call.function]
-    return found if isinstance(found, Refusal) else found(names, call, arguments)
+    return IMPLEMENTED[call.function](names, call, arguments)
 
 
 def _kind(call: Call) -> Kind:
@@ -108,14 +107,10 @@ def _divide(names: Names, call: Call, arguments: Texts) -> str:
             return quotient(names, *arguments, scales=scales, digits=sum(right.digits))
 
 
-def _remainder(_names: Names, call: Call, arguments: Texts) -> str | Refusal:
-    if _kind(call) is Kind.DECIMAL:
-        left, right = (argument.type for argument in call.arguments)
-        if left.digits[0] + right.digits[1] > 38:
-            return Refusal(
-                f"the whole quotient of {left} and {right} may have more than 38 digits",
-                "cast the operands to fewer digits",
-            )
+def _remainder(_names: Names, call: Call, arguments: Texts) -> str:
+    if is_by_python(call):  # the whole quotient may have more than 38 digits
+        texts = (f"CAST({argument} AS STRING)" for argument in arguments)
+        return f"try_cast({python_call('remainder', *texts)} AS {sql_type(call.type)})"
     return _tried(call, "try_mod", *arguments)
 
 
@@ -151,13 +146,14 @@ def _sign(_names: Names, call: Call, arguments: Texts) -> str:
     return f"CAST(signum({value}) AS {sql_type(call.type)})"
 
 
-def _round(_names: Names, call: Call, arguments: Texts) -> str | Refusal:
+def _round(_names: Names, call: Call, arguments: Texts) -> str:
     value = arguments[0]
     if _kind(call) is Kind.DOUBLE:
         return f"(rint({value}) + 0.0D)"
     digits = call.arguments[1] if len(call.arguments) > 1 else None
     if digits is not None and not isinstance(digits, Literal):
-        return Refusal("the digits to keep come with the rows", "write the number of digits out")
+        text = python_call("round", f"CAST({value} AS STRING)", arguments[1])
+        return f"try_cast({text} AS {sql_type(call.type)})"
     kept = 0 if digits is None else digits.value
     if kept is None:
         return f"CAST(NULL AS {sql_type(call.type)})"
@@ -288,7 +284,7 @@ def _moved(_names: Names, _call: Call, arguments: Texts) -> str:
     return f"timestamp_micros({within(moved, FIRST_MICROSECOND, LAST_MICROSECOND)})"
 
 
-IMPLEMENTED: dict[str, Emit | Refusal] = {
+IMPLEMENTED: dict[str, Emit] = {
     "+": _plus,
     "-": _minus,
     "*": _times,
@@ -301,10 +297,7 @@ IMPLEMENTED: dict[str, Emit | Refusal] = {
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
     "sqrt": _sqrt,
-    "power": Refusal(
-        "the last digit of a power differs between Java's mathematics and C's",
-        "write products out: a * a",
-    ),
+    "power": lambda _names, _call, texts: python_call("power", *texts),
     **{sign: _operator(sign) for sign in COMPARISONS},
     "coalesce": _called("coalesce"),
     "nullif": _called("nullif"),

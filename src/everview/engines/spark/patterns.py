@@ -42,7 +42,7 @@ def like(names: Names, call: Call, arguments: tuple[str, ...]) -> str:
             # NULL for every text, and nothing for a NULL text to change.
             return literal(None, BOOLEAN)
         return f"({text} RLIKE {quoted(expression)})"
-    return names.let((pattern, escape), lambda p, e: _matched(names, text, p, e))
+    return names.let((text, pattern, escape), lambda t, p, e: _matched(names, t, p, e))
 
 
 def _expression(pattern: str, escape: str) -> str | None:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from everview.engines.spark.aggregates import aggregate_parts
+from everview.engines.spark.by_python import is_by_python
 from everview.engines.spark.refusals import Refusal, refuse
 from everview.engines.spark.scalars import scalar
 from everview.engines.spark.text import literal
 from everview.engines.spark.types import NOTHING, column_names
 from everview.engines.spark.windows import sort_text, window_columns
 from everview.language.aggregates import AggregateCall
-from everview.language.expressions import Literal, Parameter
+from everview.language.expressions import Call, Expression, Literal, Parameter, columns_of, walk
+from everview.language.functions import FUNCTIONS
 from everview.language.plan import (
     Aggregate,
     Distinct,
@@ -45,11 +47,29 @@ _JOINS = {
     JoinKind.ANTI: "LEFT ANTI JOIN",
 }
 _INT_MAX = 2**31 - 1
+_PARTNERS = Refusal(
+    "Python computes it, and Spark lets no Python say which rows have a partner",
+    "compute it of each side by itself, or by an inner join in a view of its own",
+)
 
 
 def compile_plan(plan: Plan, table: Callable[[Scan], str]) -> str:
     """The SQL text of a plan; `table` gives the FROM item of a Scan."""
     return _Compiler(table).query(plan)
+
+
+def _check_partners(condition: Expression, width: int) -> None:
+    """Refuse what Spark refuses: a Python function of both sides that decides who has a partner."""
+    for part in walk(condition):
+        sides = {index < width for index in columns_of(part)}
+        if len(sides) > 1 and is_by_python(part):
+            raise refuse(f"{_named(part)} of both sides of a semi, anti or outer join", _PARTNERS)
+
+
+def _named(expression: Expression) -> str:
+    if isinstance(expression, Call):
+        return FUNCTIONS[expression.function].sql
+    return f"a cast to {expression.type}"
 
 
 def _columns(width: int, *, of: str = "") -> str:
@@ -110,6 +130,8 @@ class _Compiler:
         condition = scalar(
             plan.condition, column=lambda index: f"l.c{index}" if index < left else f"r.c{index - left}"
         )
+        if plan.kind is not JoinKind.INNER:
+            _check_partners(plan.condition, left)
         texts = [f"l.c{index}" for index in range(left)]
         if plan.kind not in (JoinKind.SEMI, JoinKind.ANTI):
             texts += [f"r.c{index}" for index in range(right)]

@@ -1,7 +1,7 @@
 """Scalar expressions as Spark SQL text over columns `c0`, `c1` and so on.
 
 The text agrees with the reference value by value. A failing call is NULL, as in a view; nothing raises.
-What Spark cannot do exactly is a ProgramError here, when the program is compiled.
+A subquery or a parameter is a ProgramError here, when the program is compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from everview.language.expressions import (
     Parameter,
     ScalarSubquery,
 )
-from everview.language.functions import FUNCTIONS
 
 __all__ = ["scalar"]
 
@@ -59,12 +58,11 @@ class _Scalar:
                 return self._column(index)
             case Literal(value, kind):
                 return literal(value, kind)
-            case Call(name, arguments):
+            case Call(_, arguments):
                 texts = tuple(self.text(argument) for argument in arguments)
-                return self._or_refuse(FUNCTIONS[name].sql, function_text(self._names, expression, texts))
+                return function_text(self._names, expression, texts)
             case Cast(operand, target):
-                made = cast_text(self._names, self.text(operand), operand.type, target)
-                return self._or_refuse(f"a cast from {operand.type} to {target}", made)
+                return cast_text(self._names, self.text(operand), operand.type, target)
             case And(arguments):
                 return self._junction(" AND ", arguments)
             case Or(arguments):
@@ -91,8 +89,3 @@ class _Scalar:
         if not arguments:
             return "true" if word == " AND " else "false"
         return f"({word.join(map(self.text, arguments))})"
-
-    def _or_refuse(self, what: str, made: str | Refusal) -> str:
-        if isinstance(made, Refusal):
-            raise refuse(what, made)
-        return made

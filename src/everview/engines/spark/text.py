@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, assert_never
 
+from everview.engines.spark.by_python import PREFIX
 from everview.engines.spark.types import sql_type
 from everview.language.types import Kind, Type
 
@@ -73,7 +74,7 @@ def within(number: str, low: int, high: int) -> str:
 
 
 _SHORT = 40
-"""A text of at most this length is repeated rather than named."""
+"""A text of at most this length is repeated rather than named, unless Python is to compute it."""
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ class Names:
         named: list[str] = []
         variable = ""
         for place, value in enumerate(values):
-            if len(value) <= _SHORT:
+            if len(value) <= _SHORT and PREFIX not in value:
                 continue
             variable = variable or f"v{next(self._numbers)}"
             named.append(f"{value} AS f{place}")

@@ -1,0 +1,109 @@
+"""What Spark's own functions do not give to the last digit: computed in Python, a column of Arrow at a time.
+
+These are the calls of the device's engine and of the reference, with C's mathematics in place of Java's. They
+never fail: NULL stands for a call that does, as in every view. A Python process takes some microseconds for a
+value, where Spark's own functions take some nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+
+from everview.engines.reference.functions import IMPLEMENTED, call_function
+from everview.language.casts import to_text
+from everview.language.expressions import Call, Cast, Column, Expression, Literal
+from everview.language.types import BIGINT, DOUBLE, Kind, Type
+
+__all__ = ["PREFIX", "is_by_python", "python_call", "register_functions"]
+
+PREFIX = "everview_py_"
+"""What the names of these functions begin with. No text with it stands in a lambda: Spark refuses that."""
+
+_POWER = Call("power", (Column(0, DOUBLE), Column(1, DOUBLE)), DOUBLE)
+_DECIMAL = Type(Kind.DECIMAL, 1, 0)
+_REMAINDER = Call("%", (Column(0, _DECIMAL), Column(1, _DECIMAL)), _DECIMAL)
+_ROUND = Call("round", (Column(0, _DECIMAL), Column(1, BIGINT)), _DECIMAL)
+
+
+def _by_value(compute: Callable[..., Any], kind: pa.DataType, *columns: pa.Array) -> pa.Array:
+    def one(*values: Any) -> Any:
+        if any(value is None for value in values):
+            return None
+        try:
+            return compute(*values)
+        except (ArithmeticError, ValueError):
+            return None
+
+    return pa.array(map(one, *(column.to_pylist() for column in columns)), kind)
+
+
+def _plain(call: Call, *values: Any) -> str:
+    """A DECIMAL with all its digits, as text: whoever casts it knows how many are wanted."""
+    return f"{IMPLEMENTED[call.function](call, values):f}"
+
+
+def _power(base: pa.Array, exponent: pa.Array) -> pa.Array:
+    return _by_value(lambda a, b: call_function(_POWER, (a, b)), pa.float64(), base, exponent)
+
+
+def _text(value: pa.Array) -> pa.Array:
+    return _by_value(to_text, pa.string(), value)
+
+
+def _digits(value: pa.Array) -> pa.Array:
+    """The 15 significant digits that a DOUBLE becomes a DECIMAL through."""
+    return _by_value(lambda v: format(v, ".15g") if math.isfinite(v) else None, pa.string(), value)
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    return _by_value(lambda a, b: _plain(_REMAINDER, Decimal(a), Decimal(b)), pa.string(), left, right)
+
+
+def _round(value: pa.Array, digits: pa.Array) -> pa.Array:
+    return _by_value(lambda v, n: _plain(_ROUND, Decimal(v), n), pa.string(), value, digits)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
+    "power": (_power, "double"),
+    "text": (_text, "string"),
+    "digits": (_digits, "string"),
+    "remainder": (_remainder, "string"),
+    "round": (_round, "string"),
+}
+"""Each function over columns, and Spark's type of what it yields."""
+
+
+def register_functions(session: SparkSession) -> SparkSession:
+    """Make them known to a session, by their names; sessions beside it do not know them."""
+    for name, (function, kind) in FUNCTIONS.items():
+        session.udf.register(PREFIX + name, arrow_udf(kind, ArrowUDFType.SCALAR)(function))
+    return session
+
+
+def python_call(name: str, *arguments: str) -> str:
+    """The text of a call."""
+    if name not in FUNCTIONS:
+        raise ValueError(f"no function {name}")
+    return f"{PREFIX}{name}({', '.join(arguments)})"
+
+
+def is_by_python(expression: Expression) -> bool:
+    """Whether an expression itself, not a part of it, is computed here."""
+    match expression:
+        case Call("power"):
+            return True
+        case Call("%", (left, right), kind):
+            return kind.kind is Kind.DECIMAL and left.type.digits[0] + right.type.digits[1] > 38
+        case Call("round", (_, digits)):
+            return not isinstance(digits, Literal)
+        case Cast(operand, target):
+            return operand.type.kind is Kind.DOUBLE and target.kind in (Kind.TEXT, Kind.DECIMAL)
+        case _:
+            return False
