@@ -79,6 +79,7 @@ def every_call():
                 if name == "round" and len(arguments) == 2:
                     for digits in (-12, -1, 0, 1, 2, 9, 40):
                         yield typed_call(name, (arguments[0], Literal(digits, BIGINT)))
+                    continue
                 if name in ("like", "ilike"):
                     for escape in ("\\", "a", ""):
                         yield typed_call(name, (*arguments[:2], Literal(escape, TEXT)))

@@ -14,12 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
-from everview.engines.reference.functions import IMPLEMENTED, call_function
+from everview.engines.reference.functions import call_function
 from everview.language.casts import to_text
-from everview.language.expressions import Call, Cast, Column, Expression, Literal
-from everview.language.types import BIGINT, DOUBLE, Kind, Type
+from everview.language.expressions import Call, Cast, Column, Expression
+from everview.language.types import DOUBLE, Kind
+from everview.language.values import EXACT
 
 __all__ = ["PREFIX", "is_by_python", "python_call", "register_functions"]
 
@@ -27,9 +28,6 @@ PREFIX = "everview_py_"
 """What the names of these functions begin with. No text with it stands in a lambda: Spark refuses that."""
 
 _POWER = Call("power", (Column(0, DOUBLE), Column(1, DOUBLE)), DOUBLE)
-_DECIMAL = Type(Kind.DECIMAL, 1, 0)
-_REMAINDER = Call("%", (Column(0, _DECIMAL), Column(1, _DECIMAL)), _DECIMAL)
-_ROUND = Call("round", (Column(0, _DECIMAL), Column(1, BIGINT)), _DECIMAL)
 
 
 def _by_value(compute: Callable[..., Any], kind: pa.DataType, *columns: pa.Array) -> pa.Array:
@@ -42,11 +40,6 @@ def _by_value(compute: Callable[..., Any], kind: pa.DataType, *columns: pa.Array
             return None
 
     return pa.array(map(one, *(column.to_pylist() for column in columns)), kind)
-
-
-def _plain(call: Call, *values: Any) -> str:
-    """A DECIMAL with all its digits, as text: whoever casts it knows how many are wanted."""
-    return f"{IMPLEMENTED[call.function](call, values):f}"
 
 
 def _power(base: pa.Array, exponent: pa.Array) -> pa.Array:
@@ -63,11 +56,12 @@ def _digits(value: pa.Array) -> pa.Array:
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    return _by_value(lambda a, b: _plain(_REMAINDER, Decimal(a), Decimal(b)), pa.string(), left, right)
+    """Of DECIMALs of any digits, as text: whoever casts it knows how many are wanted."""
 
+    def exact(a: str, b: str) -> str:
+        return f"{EXACT.remainder(Decimal(a), Decimal(b)):f}"
 
-def _round(value: pa.Array, digits: pa.Array) -> pa.Array:
-    return _by_value(lambda v, n: _plain(_ROUND, Decimal(v), n), pa.string(), value, digits)
+    return _by_value(exact, pa.string(), left, right)
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
@@ -75,7 +69,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
     "text": (_text, "string"),
     "digits": (_digits, "string"),
     "remainder": (_remainder, "string"),
-    "round": (_round, "string"),
 }
 """Each function over columns, and Spark's type of what it yields."""
 
@@ -83,7 +76,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
 def register_functions(session: SparkSession) -> SparkSession:
     """Make them known to a session, by their names; sessions beside it do not know them."""
     for name, (function, kind) in FUNCTIONS.items():
-        session.udf.register(PREFIX + name, arrow_udf(kind, ArrowUDFType.SCALAR)(function))
+        made = arrow_udf(function, kind)  # type: ignore[call-overload]  # hints are read, not known to stubs
+        session.udf.register(PREFIX + name, made)
     return session
 
 
@@ -101,8 +95,6 @@ def is_by_python(expression: Expression) -> bool:
             return True
         case Call("%", (left, right), kind):
             return kind.kind is Kind.DECIMAL and left.type.digits[0] + right.type.digits[1] > 38
-        case Call("round", (_, digits)):
-            return not isinstance(digits, Literal)
         case Cast(operand, target):
             return operand.type.kind is Kind.DOUBLE and target.kind in (Kind.TEXT, Kind.DECIMAL)
         case _:
