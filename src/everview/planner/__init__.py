@@ -4,6 +4,7 @@
 
     conditions, walking ← facts ← join_graph    small questions; keys and equalities; inner joins as graphs
     unnest/ ← rules/ ← rewrite                  subqueries as joins; one rewrite a file; all in one order
+    outer ← why/                                outer joins taken apart; rows traced to rows of relations
     expression_text ← explain                   plans as text
 
 A program's views go through `rewrite` one by one and then through `rules.share` together. Every rewrite

@@ -102,6 +102,7 @@ def test_golden_queries(quick, tables):
 AGGREGATES = [
     "count(*)", "count(i)", "count(DISTINCT t)", "sum(i)", "avg(i)", "sum(DISTINCT i)", "min(f)", "max(f)", "sum(f)",
     "avg(f)", "sum(DISTINCT f)", "sum(m)", "avg(m)", "sum(d)", "avg(m) FILTER (WHERE i > 0)", "sum(w)", "min(t)",
+    "sum(DISTINCT w)", "sum(DISTINCT w) FILTER (WHERE i > 0)",
     "max(t)", "bool_and(i > 0)", "bool_or(i > 0)", "sum(f) FILTER (WHERE i < 3)", "avg(d) FILTER (WHERE d < 1000)",
 ]  # fmt: skip
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from everview.engines.spark.decimals import quotient
 from everview.engines.spark.doubles import exact_sum
-from everview.engines.spark.refusals import Refusal, refuse
 from everview.engines.spark.text import Names
 from everview.language.types import Kind, Type
 
@@ -80,20 +79,32 @@ def _decimal_sum(argument: Type, each: str, names: tuple[str, str]) -> Parts:
     if whole + scale <= _SAFE_DIGITS:
         return Parts((f"sum({each})",), f"CAST({names[0]} AS DECIMAL(38,{scale}))")
     unit = _power(_LOW_DIGITS - scale)
-    high = each.replace("{value}", f"CAST({{value}} div {unit} AS DECIMAL(19,0))")
-    low = each.replace("{value}", f"CAST({{value}} % {unit} AS DECIMAL({max(_LOW_DIGITS, scale)},{scale}))")
-    if "DISTINCT" in each:
-        # The halves of different values may be equal, and distinct halves are not distinct values.
-        raise refuse(
-            f"sum(DISTINCT …) of {argument}",
-            Refusal("it may need more than 38 digits on the way", "cast it to at most 28 digits"),
-        )
-    tops, rest = f"({names[0]} + {names[1]} div {unit})", f"({names[1]} % {unit})"
+    top, rest = "DECIMAL(19,0)", f"DECIMAL({max(_LOW_DIGITS, scale)},{scale})"
+
+    def halves(value: str) -> tuple[str, str]:
+        return f"CAST({value} div {unit} AS {top})", f"CAST({value} % {unit} AS {rest})"
+
+    if "DISTINCT" not in each:
+        high, low = halves("{value}")
+        return Parts((f"sum({high})", f"sum({low})"), _whole_sum(*names, unit, scale))
+    # The halves of different values may be equal, so the values are collected first.
+    kinds = "DECIMAL(38,0)", f"DECIMAL(38,{scale})"
+    sums = [
+        f"aggregate({names[0]}, CAST(0 AS {kind}), (s, x) -> CAST(s + {half} AS {kind}))"
+        for half, kind in zip(halves("x"), kinds, strict=True)
+    ]
+    total = Names().let(tuple(sums), lambda high, low: _whole_sum(high, low, unit, scale))
+    return Parts(("collect_set({value})",), f"CASE WHEN size({names[0]}) > 0 THEN {total} END")
+
+
+def _whole_sum(high: str, low: str, unit: str, scale: int) -> str:
+    """The sum of DECIMALs from the sums of their halves; NULL when it has over 38 digits."""
+    tops, rest = f"({high} + {low} div {unit})", f"({low} % {unit})"
     # Both halves of one sign, so that neither step leaves the 38 digits unless the sum does.
     up = f"CASE WHEN {tops} > 0 AND {rest} < 0 THEN 1 WHEN {tops} < 0 AND {rest} > 0 THEN -1 ELSE 0 END"
     big = f"try_cast(try_multiply(CAST({tops} - ({up}) AS DECIMAL(38,0)), {unit}) AS DECIMAL(38,{scale}))"
     small = f"CAST({rest} + ({up}) * {unit} AS DECIMAL({max(_LOW_DIGITS, scale) + 1},{scale}))"
-    return Parts((f"sum({high})", f"sum({low})"), f"try_cast(try_add({big}, {small}) AS DECIMAL(38,{scale}))")
+    return f"try_cast(try_add({big}, {small}) AS DECIMAL(38,{scale}))"
 
 
 def _power(exponent: int) -> str:
