@@ -245,6 +245,7 @@ def test_rows_of_every_type_are_found_by_their_hashes(spark, tmp_path, by_spark)
         for row in site.rows("shown"):
             (witness,) = hub.why("shown", row).tuples()
             assert repr(tuple(witness.values.values())) == repr(row[:-1])
+            same(hub, site, "v", row[:-1])
         for row in (KINDS[0], KINDS[3]):
             same(hub, site, "some", (row[2], row[5]))
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from everview.engines.spark.hashing import hash_columns
 from everview.engines.spark.types import arrow_table
 from everview.hub.contents import Found, local_table, stored_table
 from everview.hub.files import Files
@@ -118,9 +117,10 @@ class Narrowing:
     def _rows(self, name: str, table: str, keys: Keys | None) -> pa.Table | None:
         if keys is None:
             return local_table(self.files, self.catalog, self.record, name, self.small)
-        fields = [self.catalog.schemas[table][column] for column in self._keys(table)]
-        given = arrow_table(tuple(fields), keys)
-        hashes = np.unique(hash_columns(given.columns, fields, len(keys)))
+        hashed = self.catalog.hashed(table)
+        fields = tuple(self.catalog.schemas[table][column] for column in hashed.columns)
+        found = replace(hashed, columns=tuple(range(len(fields)))).of(fields, arrow_table(fields, keys))
+        hashes = np.unique(found)
         return local_table(self.files, self.catalog, self.record, name, self.most, Found(table, hashes))
 
 
