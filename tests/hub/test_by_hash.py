@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from everview.engines.spark.types import arrow_rows, arrow_table
-from everview.hub.driver import Driver
+from everview.hub.memory import Memory
 from everview.hub.operating import put_found
 from everview.hub.relations import lattice_table
 from everview.hub.routing import with_hashes
@@ -23,18 +23,18 @@ VERSION = 7
 
 
 def by_plans(come, stored):
-    driver = Driver()
-    put_found(driver, TABLE.found, stored)
-    driver.put(TABLE.arrived.name, TABLE.arrived.schema, come)
+    memory = Memory()
+    put_found(memory, TABLE.found, stored)
+    memory.put(TABLE.arrived.name, TABLE.arrived.schema, come)
     for name, plan in TABLE.steps():
-        driver.run(name, plan)
-    driver.run("grown", TABLE.growth(VERSION))
-    driver.run("change", TABLE.change())
+        memory.run(name, plan)
+    memory.run("grown", TABLE.growth(VERSION))
+    memory.run("change", TABLE.change())
     found = (
-        rows_of(driver.table("grown"), TABLE.schema),
-        rows_of(driver.table("change"), TABLE.change().schema),
+        rows_of(memory.table("grown"), TABLE.schema),
+        rows_of(memory.table("change"), TABLE.change().schema),
     )
-    driver.close()
+    memory.close()
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from everview.engines.spark.hashing import Hashes
 from everview.hub.deepening import SPARE, is_spared
-from everview.hub.driver import Driver
+from everview.hub.memory import Memory
 from everview.hub.runs import Layout, Part, distinct
 from everview.hub.searching import Places, Request
 from everview.hub.tables import Hashed
@@ -51,11 +51,11 @@ def wanted_by(
     ]
 
 
-def request(driver: Driver, parts: tuple[Part, ...], wanted: Wanted) -> Request:
+def request(memory: Memory, parts: tuple[Part, ...], wanted: Wanted) -> Request:
     """What to search for in the parts of a table, by the tables that there are."""
     if any(lookup.keys is None for lookup in wanted.lookups):
         return Request(parts, wanted.layout, None)
-    asked = [_hashes(driver, wanted.hashed, lookup) for lookup in wanted.lookups]
+    asked = [_hashes(memory, wanted.hashed, lookup) for lookup in wanted.lookups]
     if all(lookup.take is None for lookup in wanted.lookups):
         return Request(parts, wanted.layout, distinct(np.concatenate(asked)))
     take = max(lookup.take or 0 for lookup in wanted.lookups)
@@ -72,11 +72,11 @@ def request(driver: Driver, parts: tuple[Part, ...], wanted: Wanted) -> Request:
     return Request(parts, wanted.layout, unique, spared + take, first, last)
 
 
-def _hashes(driver: Driver, hashed: Hashed, lookup: Lookup) -> Hashes:
+def _hashes(memory: Memory, hashed: Hashed, lookup: Lookup) -> Hashes:
     if lookup.keys is None:
         raise ValueError("all rows are asked for by no hash")
-    driver.run("@keys", lookup.keys)
-    table = driver.table("@keys")
+    memory.run("@keys", lookup.keys)
+    table = memory.table("@keys")
     keys = lookup.kept.keys
     by_place = replace(hashed, columns=tuple(range(len(keys))), spread=False)
     return by_place.of(tuple(lookup.kept.schema[place] for place in keys), table)

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 
 from everview.engines.spark.types import arrow_schema, spark_schema
-from everview.hub.driver import Driver
 from everview.hub.files import Files
 from everview.hub.groups import Group
 from everview.hub.inbox import Arrival, parquet_files
+from everview.hub.memory import Memory
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable, table_name
 from everview.hub.routing import PARCEL_SCHEMA, PARCELS, Batches, Parcel, scattered
@@ -97,14 +97,14 @@ class LargeRefresh:
         """What is there before anything has come, sent by the driver."""
         if not stages.first and not stages.scanned:
             return None
-        driver = Driver()
+        memory = Memory()
         produced: dict[str, pa.Table] = {}
         for operator in stages.first:
             if operator.first is not None:
-                driver.run("@first", operator.first)
-                produced[operator.name] = driver.table("@first")
-        batches = [parcel.batch() for parcel in plant.emit(driver, produced, {})]
-        driver.close()
+                memory.run("@first", operator.first)
+                produced[operator.name] = memory.table("@first")
+        batches = [parcel.batch() for parcel in plant.emit(memory, produced, {})]
+        memory.close()
         if stages.scanned:
             batches += [Parcel(target, TICKET, b"").batch() for target in range(plant.targets)]
         return self._spark.createDataFrame(pa.Table.from_batches(batches, PARCEL_SCHEMA))

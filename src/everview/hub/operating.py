@@ -7,7 +7,7 @@ import pyarrow as pa
 from everview.engines.spark.types import arrow_schema, column_names
 from everview.hub.asking import Wanted
 from everview.hub.deepening import too_few
-from everview.hub.driver import Driver
+from everview.hub.memory import Memory
 from everview.language.plan import Plan, Scan
 from everview.planner.circuit import Kept, Operator
 from everview.planner.circuit.parts import changed_scan, found_scan, table_of
@@ -16,36 +16,36 @@ from everview.planner.circuit.weighted import consolidated, present, sum_up, uni
 __all__ = ["found_table", "is_too_little", "operate", "put_change", "put_found"]
 
 
-def put_change(driver: Driver, kept: Kept) -> None:
+def put_change(memory: Memory, kept: Kept) -> None:
     """How kept rows change, each once."""
     if isinstance(kept.change, Scan):
         # The delta of an operator, where each row is once already.
-        driver.put(changed_scan(kept).name, kept.schema, driver.table(kept.change.name))
+        memory.put(changed_scan(kept).name, kept.schema, memory.table(kept.change.name))
         return
-    driver.run(changed_scan(kept).name, present(sum_up(kept.change, kept.width), kept.width))
+    memory.run(changed_scan(kept).name, present(sum_up(kept.change, kept.width), kept.width))
 
 
-def put_found(driver: Driver, table: Scan, found: pa.Table | None) -> None:
+def put_found(memory: Memory, table: Scan, found: pa.Table | None) -> None:
     """What was found of kept rows."""
     names = column_names(len(table.schema))
     rows = found.select(names) if found is not None else arrow_schema(table.schema).empty_table()
-    driver.put(table.name, table.schema, rows)
+    memory.put(table.name, table.schema, rows)
 
 
-def is_too_little(driver: Driver, wanted: Wanted) -> bool:
+def is_too_little(memory: Memory, wanted: Wanted) -> bool:
     """Whether more ranked rows are needed than were found."""
     if not wanted.spared:
         return False
-    driver.run("@asked", too_few(wanted.lookups[0]))
-    return driver.count("@asked") > 0
+    memory.run("@asked", too_few(wanted.lookups[0]))
+    return memory.count("@asked") > 0
 
 
-def operate(driver: Driver, operator: Operator, *, touched: bool, first: bool) -> pa.Table | None:
+def operate(memory: Memory, operator: Operator, *, touched: bool, first: bool) -> pa.Table | None:
     """The change of an operator by those that it reads, and what is there at `first`; None for nothing."""
     plans: list[Plan | None] = []
     if operator.change is not None and touched:
         for name, plan in operator.steps:
-            driver.run(name, plan)
+            memory.run(name, plan)
         plans.append(operator.change)
     if first:
         plans.append(operator.first)
@@ -53,9 +53,9 @@ def operate(driver: Driver, operator: Operator, *, touched: bool, first: bool) -
     if change is None:
         return None
     if isinstance(change, Scan) and table_of(change.name) == (change.name, False):
-        return driver.table(change.name)
-    driver.run("@changed", consolidated(change))
-    return driver.table("@changed")
+        return memory.table(change.name)
+    memory.run("@changed", consolidated(change))
+    return memory.table("@changed")
 
 
 def found_table(wanted: Wanted) -> Scan:

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from everview.engines.spark.types import arrow_schema
 from everview.hub.asking import Wanted, request, wanted_by
-from everview.hub.driver import Driver
 from everview.hub.files import Files
 from everview.hub.inbox import Arrival, read_arrivals
 from everview.hub.lookup import collect
+from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_change, put_found
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
@@ -75,7 +75,7 @@ class SmallRefresh:
         self._before = record
         self._tasks = tasks
         self._most = most
-        self._driver = Driver()
+        self._memory = Memory()
         self._known: set[str] = set()
         self._changed: set[str] = set()
         self._found: dict[tuple[str, str], pa.Table | None] = {}
@@ -91,7 +91,7 @@ class SmallRefresh:
             self._keep()
             self._finish()
         finally:
-            self._driver.close()
+            self._memory.close()
         return self._outcome
 
     def _relations(self, arrivals: Sequence[Arrival]) -> None:
@@ -111,11 +111,11 @@ class SmallRefresh:
 
     def _put_delta(self, name: str, rows: pa.Table) -> None:
         scan = delta_scan(name, self._catalog.source_schema(name))
-        self._driver.put(scan.name, scan.schema, rows)
+        self._memory.put(scan.name, scan.schema, rows)
         self._known.add(name)
 
     def _delta(self, name: str) -> pa.Table:
-        return self._driver.table(delta_scan(name, ()).name)
+        return self._memory.table(delta_scan(name, ()).name)
 
     def _first_round(self, touched: Mapping[LatticeTable, Sequence[Arrival]]) -> None:
         """Look up what has arrived, and all that operators over relations alone may need.
@@ -125,12 +125,12 @@ class SmallRefresh:
         guessed = {table.relation.name for table in self._catalog.relations}
         for table, arrivals in touched.items():
             scan = table.arrived
-            self._driver.put(scan.name, scan.schema, read_arrivals(self._files, scan.schema, arrivals))
+            self._memory.put(scan.name, scan.schema, read_arrivals(self._files, scan.schema, arrivals))
             candidates = table.candidates()
             if candidates is None:
                 guessed.discard(table.relation.name)
             else:
-                self._driver.run(delta_scan(table.relation.name, ()).name, candidates)
+                self._memory.run(delta_scan(table.relation.name, ()).name, candidates)
         names = {table.relation.name for table in touched}
         wanted = [
             Wanted(
@@ -152,13 +152,13 @@ class SmallRefresh:
     def _join(self, table: LatticeTable) -> None:
         """Join what has come with what is stored, and keep what grew."""
         name = table.relation.name
-        put_found(self._driver, table.found, self._found.pop((name, table.name)))
+        put_found(self._memory, table.found, self._found.pop((name, table.name)))
         for step, plan in table.steps():
-            self._driver.run(step, plan)
-        self._driver.run("@change", table.change())
-        self._put_delta(name, self._driver.table("@change"))
-        self._driver.run("@growth", table.growth(self._before.refresh + 1))
-        self._write(table.name, self._driver.table("@growth"))
+            self._memory.run(step, plan)
+        self._memory.run("@change", table.change())
+        self._put_delta(name, self._memory.table("@change"))
+        self._memory.run("@growth", table.growth(self._before.refresh + 1))
+        self._write(table.name, self._memory.table("@growth"))
 
     def _rounds(self) -> None:
         """Carry the changes through the operators, with as few rounds of lookups as there can be."""
@@ -184,7 +184,7 @@ class SmallRefresh:
     def _put_changes(self, kept: Sequence[Kept]) -> None:
         for one in kept:
             if one.name not in self._changed:
-                put_change(self._driver, one)
+                put_change(self._memory, one)
                 self._changed.add(one.name)
 
     def _is_touched(self, operator: Operator) -> bool:
@@ -199,11 +199,11 @@ class SmallRefresh:
         """One operator's delta."""
         touched = self._is_touched(operator)
         for wanted in self._wanted(operator) if touched else ():
-            put_found(self._driver, found_table(wanted), self._found.pop(wanted.known))
-            if is_too_little(self._driver, wanted):
+            put_found(self._memory, found_table(wanted), self._found.pop(wanted.known))
+            if is_too_little(self._memory, wanted):
                 self._look_up([replace(wanted, spared=False)])
-                put_found(self._driver, found_table(wanted), self._found.pop(wanted.known))
-        change = operate(self._driver, operator, touched=touched, first=not self._before.refresh)
+                put_found(self._memory, found_table(wanted), self._found.pop(wanted.known))
+        change = operate(self._memory, operator, touched=touched, first=not self._before.refresh)
         if change is None:
             change = arrow_schema(delta_scan(operator.name, operator.schema).schema).empty_table()
         self._put_delta(operator.name, change)
@@ -213,7 +213,7 @@ class SmallRefresh:
         asked: list[tuple[tuple[str, str], Request]] = []
         for one in wanted:
             parts = tuple(part for run in self._before.runs(one.table) for part in run.parts)
-            found = request(self._driver, parts, one)
+            found = request(self._memory, parts, one)
             self._found[one.known] = None
             if parts and (found.hashes is None or len(found.hashes)):
                 asked.append((one.known, found))
@@ -231,7 +231,7 @@ class SmallRefresh:
         for kept in self._circuit.kept.values():
             if any(self._delta(name).num_rows for name in sources(kept.change)):
                 self._put_changes([kept])
-                self._write(kept.name, self._driver.table(changed_scan(kept).name))
+                self._write(kept.name, self._memory.table(changed_scan(kept).name))
         for name in [*self._catalog.program.relations, *self._catalog.program.views]:
             change = weights(self._delta(name))
             if change is not None:

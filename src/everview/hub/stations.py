@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema
 from everview.hub.asking import request, wanted_by
-from everview.hub.driver import Driver
 from everview.hub.files import open_files
 from everview.hub.lookup import open_part
+from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_found
 from everview.hub.relations import LatticeTable
 from everview.hub.relations.base import Joined
@@ -89,7 +89,7 @@ class Plant:
     """The runs of the views among them as they were."""
 
     def emit(
-        self, driver: Driver, produced: Mapping[str, pa.Table], whole: Mapping[str, pa.Table]
+        self, memory: Memory, produced: Mapping[str, pa.Table], whole: Mapping[str, pa.Table]
     ) -> Iterator[Parcel]:
         """Send on what follows from the changes of relations and operators; what is anew, from whole ones.
 
@@ -97,31 +97,31 @@ class Plant:
         """
         anew = {name: rows for name, rows in produced.items() if name in self.anew}
         changed = {name: rows for name, rows in produced.items() if name not in self.anew}
-        yield from self._follow(driver, changed, anew=False)
-        yield from self._follow(driver, {**whole, **anew}, anew=True)
+        yield from self._follow(memory, changed, anew=False)
+        yield from self._follow(memory, {**whole, **anew}, anew=True)
 
-    def _follow(self, driver: Driver, produced: dict[str, pa.Table], *, anew: bool) -> Iterator[Parcel]:
+    def _follow(self, memory: Memory, produced: dict[str, pa.Table], *, anew: bool) -> Iterator[Parcel]:
         for name, rows in produced.items():
-            driver.put(delta_scan(name, ()).name, (), rows)
+            memory.put(delta_scan(name, ()).name, (), rows)
         for operator in self.stateless:
             if (operator.name in self.anew) != anew:
                 continue
             if operator.reads & produced.keys() and operator.change is not None:
-                _put_missing(driver, operator.change, produced)
-                rows = operate(driver, operator, touched=True, first=False)
+                _put_missing(memory, operator.change, produced)
+                rows = operate(memory, operator, touched=True, first=False)
                 if rows is not None:
                     produced[operator.name] = rows
-                    driver.put(delta_scan(operator.name, ()).name, operator.schema, rows)
+                    memory.put(delta_scan(operator.name, ()).name, operator.schema, rows)
         for kept in self.kept:
             if (kept.name in self.anew) == anew and sources(kept.change) & produced.keys():
-                _put_missing(driver, kept.change, produced)
-                yield from self._send(kept, self._changed(driver, kept))
+                _put_missing(memory, kept.change, produced)
+                yield from self._send(kept, self._changed(memory, kept))
 
-    def _changed(self, driver: Driver, kept: Kept) -> pa.Table:
+    def _changed(self, memory: Memory, kept: Kept) -> pa.Table:
         """A part of the change of kept rows; where few groups have many rows, summed up already."""
         grouped = len(kept.keys) == kept.width and kept.name not in self.views
-        driver.run("@sent", present(sum_up(kept.change, kept.width), kept.width) if grouped else kept.change)
-        return driver.table("@sent")
+        memory.run("@sent", present(sum_up(kept.change, kept.width), kept.width) if grouped else kept.change)
+        return memory.table("@sent")
 
     def _send(self, kept: Kept, rows: pa.Table) -> Iterator[Parcel]:
         if not rows.num_rows:
@@ -137,11 +137,11 @@ class Plant:
         return self.hashed[table].of(schema, rows)
 
 
-def _put_missing(driver: Driver, plan: Plan, produced: Mapping[str, pa.Table]) -> None:
+def _put_missing(memory: Memory, plan: Plan, produced: Mapping[str, pa.Table]) -> None:
     """Deltas that others make are empty here."""
     for node in walk_plan(plan):
         if isinstance(node, Scan) and node.name.removesuffix("@delta") not in produced:
-            driver.put(node.name, node.schema, arrow_schema(node.schema).empty_table())
+            memory.put(node.name, node.schema, arrow_schema(node.schema).empty_table())
 
 
 def running(plant: Plant, stage: Stage) -> Callable[[Batches], Batches]:
@@ -172,7 +172,7 @@ class _Station:
         self._streams = streams
         self._range = range_of(target, plant.targets)
         self._opened = open_part(plant.uri)
-        self._driver = Driver()
+        self._memory = Memory()
         self._rows: dict[str, pa.Table] = {}
         self._pending: list[tuple[str, pa.Table]] = []
         self._results: list[Result] = []
@@ -191,14 +191,14 @@ class _Station:
                 change = self._operate(operator)
                 if change is not None and change.num_rows:
                     produced[operator.name] = change
-        yield from self._plant.emit(self._driver, produced, whole)
+        yield from self._plant.emit(self._memory, produced, whole)
         for kept in self._stage.written:
             if kept.name in self._streams or kept.name in self._plant.replaced:
                 self._keep(kept)
         self._write()
         for result in self._results:
             yield Parcel(self._target, RESULTS, msgspec.msgpack.encode(result))
-        self._driver.close()
+        self._memory.close()
 
     def _table(self, stream: str) -> pa.Table:
         """What has come in a stream, hashes first."""
@@ -220,16 +220,16 @@ class _Station:
         return change, grown
 
     def _by_plans(self, table: LatticeTable, come: pa.Table, stored: pa.Table | None) -> Joined:
-        driver = self._driver
-        put_found(driver, table.found, stored)
-        driver.put(table.arrived.name, table.arrived.schema, come.drop_columns([HASH]))
+        memory = self._memory
+        put_found(memory, table.found, stored)
+        memory.put(table.arrived.name, table.arrived.schema, come.drop_columns([HASH]))
         for name, plan in table.steps():
-            driver.run(name, plan)
-        driver.run("@grown", table.growth(self._plant.version))
-        driver.run("@change", table.change())
-        grown = driver.table("@grown")
+            memory.run(name, plan)
+        memory.run("@grown", table.growth(self._plant.version))
+        memory.run("@change", table.change())
+        grown = memory.table("@grown")
         hashes = self._plant.hashes(table.name, table.schema, grown)
-        return sealed(grown, hashes, table.layout), driver.table("@change")
+        return sealed(grown, hashes, table.layout), memory.table("@change")
 
     def _whole(self, table: LatticeTable, grown: pa.Table | None) -> pa.Table:
         """All rows of a relation in this range."""
@@ -255,16 +255,16 @@ class _Station:
                 changed = self._table(kept.name).drop_columns([HASH])
             else:
                 changed = rows.empty_table()
-            self._driver.put(changed_scan(kept).name, kept.schema, changed)
+            self._memory.put(changed_scan(kept).name, kept.schema, changed)
         for wanted in wanted_by(operator, self._plant.layouts, self._plant.hashed):
             parts = self._plant.parts[wanted.table]
             low, high = self._range if wanted.lookups[0].kept.keys else _ALL
             for one in (wanted, replace(wanted, spared=False)):
-                asked = request(self._driver, parts, one)
-                put_found(self._driver, found_table(one), search(asked, low, high, self._opened, None))
-                if not is_too_little(self._driver, one):
+                asked = request(self._memory, parts, one)
+                put_found(self._memory, found_table(one), search(asked, low, high, self._opened, None))
+                if not is_too_little(self._memory, one):
                     break
-        return operate(self._driver, operator, touched=True, first=False)
+        return operate(self._memory, operator, touched=True, first=False)
 
     def _keep(self, kept: Kept) -> None:
         """Sort kept rows; the same ones meet here and are added up."""

@@ -16,8 +16,8 @@ from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.types import arrow_rows, arrow_table, from_arrow
 from everview.errors import LimitError
 from everview.hub.contents import contents
-from everview.hub.driver import Driver
 from everview.hub.files import Files
+from everview.hub.memory import Memory
 from everview.hub.narrowing import Narrowed, Narrowing
 from everview.hub.record import Record
 from everview.hub.tables import Catalog
@@ -141,11 +141,11 @@ class _Witnesses:
 
 
 def _by_driver(narrowed: Narrowed) -> pa.Table:
-    driver = Driver()
+    memory = Memory()
     try:
         for name, (scan, table) in narrowed.here.items():
-            driver.put(name, scan.schema, table)
-        driver.run("answer", narrowed.plan)
-        return driver.table("answer")
+            memory.put(name, scan.schema, table)
+        memory.run("answer", narrowed.plan)
+        return memory.table("answer")
     finally:
-        driver.close()
+        memory.close()

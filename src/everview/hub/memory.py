@@ -1,4 +1,4 @@
-"""Arithmetic on a few rows: plans run on the driver, in Arrow and by SQLite in memory.
+"""Tables in memory and plans over them, in Arrow and by SQLite: on the driver, and in every task.
 
 Arrow does what it can do exactly (see `columnar`); every other node is the device's engine's, which agrees
 with the reference value by value.
@@ -28,10 +28,10 @@ from everview.language.values import NAN
 from everview.planner.circuit.parts import table_of
 from everview.planner.facts import equi_keys
 
-__all__ = ["Driver"]
+__all__ = ["Memory"]
 
 
-class Driver:
+class Memory:
     """Named tables in memory, as Arrow columns; SQLite gets those that it has work with."""
 
     def __init__(self) -> None:

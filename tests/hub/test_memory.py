@@ -1,4 +1,4 @@
-"""Arithmetic on the driver: views kept in Arrow and SQLite equal their queries after every change."""
+"""Plans over tables in memory: views kept in Arrow and SQLite equal their queries after every change."""
 
 import pytest
 from tests.planner.circuit.plain import CircuitStore, PlainCircuit
@@ -6,7 +6,7 @@ from tests.planner.circuit.plain import CircuitStore, PlainCircuit
 from everview.engines.spark.types import arrow_rows, arrow_table
 from everview.hub import vectors
 from everview.hub.columnar import Columnar
-from everview.hub.driver import Driver
+from everview.hub.memory import Memory
 from everview.language.plan import Scan, walk_plan
 from everview.planner.circuit.parts import WEIGHT, table_of
 from everview.testing.fuzz.case import generate_case
@@ -15,19 +15,19 @@ from everview.testing.fuzz.check import Difference, check_case
 CASES = 36
 
 
-class OnDriver(PlainCircuit):
-    """The same circuit, its plans run by the driver."""
+class InMemory(PlainCircuit):
+    """The same circuit, its plans run in memory."""
 
     def evaluate(self, plan, tables):
-        driver = Driver()
+        memory = Memory()
         for node in walk_plan(plan):
             if isinstance(node, Scan):
                 name, bag = table_of(node.name)
                 schema = (*node.schema, WEIGHT) if bag else node.schema
-                driver.put(name, schema, arrow_table(schema, tables.get(name, [])))
-        driver.run("found", plan)
-        found = driver.table("found")
-        driver.close()
+                memory.put(name, schema, arrow_table(schema, tables.get(name, [])))
+        memory.run("found", plan)
+        found = memory.table("found")
+        memory.close()
         return arrow_rows(found, plan.schema)
 
 
@@ -38,7 +38,7 @@ def test_views_equal_their_queries_after_every_change(block):
 
 def check_seeds(seeds):
     for seed in seeds:
-        check_case(generate_case(seed, statements=5), lambda program: CircuitStore(program, OnDriver))
+        check_case(generate_case(seed, statements=5), lambda program: CircuitStore(program, InMemory))
 
 
 def test_arrow_does_most_of_it(monkeypatch):
