@@ -31,7 +31,9 @@ from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, commit, read, require_epoch
 from everview.hub.refresh import EACH_ARRIVAL, Refreshing, RefreshReport
 from everview.hub.retention import Retention
+from everview.hub.running import Running, Work
 from everview.hub.screening import Rejected, Screening
+from everview.hub.streaming import Stream, check_trigger
 from everview.hub.tables import Catalog, catalog
 from everview.hub.vacuum import EVERY, VacuumReport, vacuum
 from everview.hub.why import Refreshed, why
@@ -80,6 +82,9 @@ class Hub:
         self._freshness = freshness
         self._driver_rows = DRIVER_ROWS
         self._closed = False
+        self._stream: Stream | None = None
+        self._running: Running | None = None
+        self._runs = threading.Lock()
         # Held by whoever makes files or removes them: no vacuum meets half a refresh.
         self._turn = threading.RLock()
         vacuum(files, self._retention, grace=0)
@@ -138,11 +143,33 @@ class Hub:
                 self.publish()
         return report
 
+    def run(self, trigger: str = "1 second") -> Running:
+        """Refresh whenever something has arrived, looking for it at each `trigger`, until that is stopped.
+
+        It begins with a refresh. `trigger` is a time such as "1 second"; "0 seconds" is as soon as possible.
+        """
+        checked = check_trigger(trigger)
+        with self._runs:
+            self._require_store()
+            if self._running is not None:
+                if self._running.is_active:
+                    raise StoreError(f"{self.name} is running already: stop that run first")
+                self._running.end()
+            if self._stream is None:
+                self._stream = Stream(self._spark, self._files)
+            inbox = self._inbox
+            work = Work(self.name, self.refresh, self._require_store, inbox.given, inbox.is_settled)
+            self._running = Running(work, self._stream, checked)
+            return self._running
+
     def _take_in(self) -> RefreshReport:
         """Set aside what cannot be taken in, and refresh by the rest."""
+        self._rejected += self._screening.missed(self._inbox.vanished())
         waiting = self._inbox.waiting(self._record.arrived)
         arrivals, rejected = self._screening.screen(waiting, self._driver_rows // EACH_ARRIVAL)
         self._rejected += rejected
+        if rejected:
+            self._inbox.vanished()  # these have, and are known
         if arrivals or not self._record.refresh:
             report = self._refresh(arrivals)
         else:
@@ -226,9 +253,12 @@ class Hub:
         return explain_view(self._catalog, Costs(self._catalog, self._record, self._sampler), name)
 
     def close(self) -> None:
-        """Give the store up; the Spark session goes on, for others may use it."""
+        """Give the store up, having stopped what runs; the Spark session goes on, for others may use it."""
         if not self._closed:
-            self._closed = True
+            with self._runs:
+                if self._running is not None:
+                    self._running.end()
+                self._closed = True
             self._compactor.wait()
             self._lease.give_up()
 

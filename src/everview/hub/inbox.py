@@ -8,7 +8,6 @@ is there whole or not at all, survives a crash, and is in exactly one refresh.
 from __future__ import annotations
 
 import io
-import re
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,19 +25,24 @@ from pyspark.sql import types as st
 from everview.engines.spark.types import arrow_schema, arrow_table, column_names, spark_type
 from everview.errors import DataError
 from everview.hub.files import Files
+from everview.hub.marks import FOLDER, MARK, number_of
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.relations import Relation, Semantics
 from everview.language.types import Field, Kind
 from everview.language.values import check_rows
 
-__all__ = ["FOLDER", "Arrival", "Inbox", "number_of", "parquet_files", "read_arrivals", "read_mark"]
+__all__ = [
+    "FOLDER",
+    "Arrival",
+    "Inbox",
+    "number_of",
+    "parquet_files",
+    "read_arrivals",
+    "read_mark",
+]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
-
-FOLDER = "inbox"
-_MARK = "_arrival.json"
-_NAME = re.compile(r"(\d{12,})-\w+")
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -51,12 +55,6 @@ class Arrival(msgspec.Struct, frozen=True):
     folder: str
 
 
-def number_of(name: str) -> int | None:
-    """The number of the write that a folder of this name holds; None when it is not a name of ours."""
-    found = _NAME.fullmatch(name)
-    return int(found[1]) if found else None
-
-
 def parquet_files(files: Files, folder: str) -> list[str]:
     """The paths of a write's files."""
     return [f"{folder}/{name}" for name in files.list(folder) if name.endswith(".parquet")]
@@ -64,7 +62,7 @@ def parquet_files(files: Files, folder: str) -> list[str]:
 
 def read_mark(files: Files, name: str) -> Arrival:
     """The write in a folder of this name; msgspec.DecodeError when its mark is damaged."""
-    content = files.read(f"{FOLDER}/{name}/{_MARK}")
+    content = files.read(f"{FOLDER}/{name}/{MARK}")
     # Where it lies is what counts, not where it was written.
     return msgspec.structs.replace(msgspec.json.decode(content, type=Arrival), folder=f"{FOLDER}/{name}")
 
@@ -89,6 +87,7 @@ class Inbox:
         self._files = files
         self._next = max([taken, *(number for _, number in self._numbered())]) + 1
         self._under_way: set[int] = set()
+        self._marked: dict[str, int] = {}
         self._numbering = threading.Lock()
 
     def _numbered(self) -> list[tuple[str, int]]:
@@ -116,10 +115,32 @@ class Inbox:
         ]
 
     def _is_marked(self, name: str) -> bool:
-        return self._files.exists(f"{FOLDER}/{name}/{_MARK}")
+        return self._files.exists(f"{FOLDER}/{name}/{MARK}")
+
+    def given(self) -> int:
+        """The greatest number of a write so far."""
+        with self._numbering:
+            return self._next - 1
+
+    def is_settled(self, upto: int) -> bool:
+        """Whether no write up to this number is still under way."""
+        with self._numbering:
+            return min(self._under_way, default=upto + 1) > upto
+
+    def vanished(self) -> list[str]:
+        """The names of writes that this hub marked, no refresh took in, and that are whole no longer."""
+        with self._numbering:
+            marked = list(self._marked)
+        gone = [name for name in marked if not self._is_marked(name)]
+        with self._numbering:
+            for name in gone:
+                self._marked.pop(name, None)
+        return gone
 
     def forget(self, taken: int) -> None:
         """Remove the folders of arrivals that are in a refresh."""
+        with self._numbering:
+            self._marked = {name: number for name, number in self._marked.items() if number > taken}
         for name, number in self._numbered():
             if number <= taken:
                 self._files.remove(f"{FOLDER}/{name}")
@@ -152,6 +173,14 @@ class Inbox:
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
         """A DataFrame, its columns matched by name; one Spark job, which writes and counts the rows."""
+        if frame.isStreaming:
+            raise DataError(
+                f"a streaming DataFrame has no end, so it cannot be written into {relation.name}: write its "
+                f"batches, as in frame.writeStream.foreachBatch(lambda batch, number: "
+                f"hub.{'insert' if present else 'delete'}({relation.name!r}, batch)).start()",
+                relation=relation.name,
+                expected="a DataFrame that is not streaming, or rows",
+            )
         selected = frame.select(*_converted(relation, frame))
         required = {name for name, field in _named(relation) if not field.nullable}
         if relation.semantics is Semantics.KEYED:
@@ -200,7 +229,9 @@ class Inbox:
     def _mark(self, arrival: Arrival, rows: int) -> None:
         """Say that a write is whole; before that it is not there."""
         content = msgspec.json.encode(msgspec.structs.replace(arrival, rows=rows))
-        self._files.create(f"{arrival.folder}/{_MARK}", content)
+        self._files.create(f"{arrival.folder}/{MARK}", content)
+        with self._numbering:
+            self._marked[arrival.folder.removeprefix(f"{FOLDER}/")] = arrival.number
 
 
 def _named(relation: Relation) -> list[tuple[str, Field]]:

@@ -66,6 +66,18 @@ class Screening:
                     rejected.append(self._set_aside(arrival.folder.removeprefix(f"{INBOX}/"), str(error)))
         return arrivals, tuple(rejected)
 
+    def missed(self, names: Sequence[str]) -> tuple[Rejected, ...]:
+        """Writes that were acknowledged and are not whole any more, other than those set aside before."""
+        found = []
+        for name in names:
+            if self._files.exists(f"{INBOX}/{name}"):
+                found.append(self._set_aside(name, "its mark was removed after it was written"))
+            elif not self._files.exists(f"{FOLDER}/{name}"):
+                reason = "its folder was removed from the inbox before a refresh"
+                self._files.create(f"{FOLDER}/{name}/{_REASON}", f"{reason}\n".encode())
+                found.append(Rejected(name, reason))
+        return tuple(found)
+
     def blame(self, arrivals: Sequence[Arrival], failure: Exception) -> StoreError | None:
         """Which writes a failed refresh failed over; the next sets them aside. None when it was none of them.
 
