@@ -1,7 +1,7 @@
 """A history of writes whose doubles show, for hubs that run; and a child process that writes it until killed.
 
-Write n puts one row into a bag, and inserts or deletes rows of a set: were a write lost or taken in twice, the
-bag would tell. The child prints `wrote n` once a write is acknowledged.
+Write n puts one row into a bag, and inserts or deletes rows of a set: were a write lost or taken in twice,
+the bag would tell. The child prints `wrote n` once a write is acknowledged.
 """
 
 import random
