@@ -14,6 +14,7 @@ _NOT_A_BENCHMARK = {
     "counting",
     "harness",
     "hub_data",
+    "hub_latency",
     "plot",
     "streams",
     "triggers",
