@@ -4,6 +4,7 @@ import logging
 import random
 import shutil
 import threading
+import time
 
 import msgspec
 import pytest
@@ -136,8 +137,7 @@ class TestCheckpoints:
         self.go_on(spark, store, range(6, 8))
 
         for log in ("offsets", "commits"):
-            *_, last = sorted((store / "stream" / log).glob("[0-9]*"), key=lambda path: int(path.name))
-            last.write_bytes(b"")
+            last(store, log).write_bytes(b"")
         self.go_on(spark, store, range(8, 10))
 
         kept = contents(store / "stream")
@@ -151,7 +151,7 @@ class TestCheckpoints:
                 write(hub, number)
         shutil.copytree(store, copy)
         with opened(store, spark) as hub, hub.run(NOW) as run:
-            until(lambda: is_in(hub), run)
+            until(lambda: is_in(hub) and is_committed(store), run)
         # The store goes back to before these writes were in. The checkpoint, which has them, does not.
         shutil.rmtree(copy / "stream")
         (store / "stream").rename(copy / "stream")
@@ -168,8 +168,7 @@ class TestCheckpoints:
                 until(lambda: is_in(hub), run)
                 check(hub, range(second))
                 write(hub, second)
-                until(lambda: is_in(hub), run)
-                assert run.error is None
+                until(lambda: is_in(hub) and is_committed(store), run)
             check(hub, range(second + 1))
 
     def test_lost_while_it_runs(self, hub, tmp_path):
@@ -189,6 +188,16 @@ class TestCheckpoints:
             write(hub, 3)
             until(lambda: is_in(hub) and not list(inbox.iterdir()), run)
         check(hub, range(4))
+
+
+def last(store, log):
+    """The last file of a log of the checkpoint."""
+    return max((store / "stream" / log).glob("[0-9]*"), key=lambda path: int(path.name))
+
+
+def is_committed(store):
+    """Whether the checkpoint has the end of the last batch too."""
+    return last(store, "commits").name == last(store, "offsets").name
 
 
 def contents(folder):
@@ -313,26 +322,20 @@ class TestFailures:
 
 
 def test_stopping_waits_for_the_refresh_under_way(hub, monkeypatch):
-    refresh, reached, go_on = Refreshing.run, threading.Event(), threading.Event()
+    """Spark would cancel its jobs."""
+    refresh, context = Refreshing.run, hub._spark.sparkContext
 
     def slow(self, arrivals):
-        reached.set()
-        go_on.wait(streams.PATIENCE)
+        context.parallelize([0.5], 1).foreach(time.sleep)
         return refresh(self, arrivals)
 
     run = hub.run(NOW)
     until(lambda: run.last_report, run)
     monkeypatch.setattr(Refreshing, "run", slow)
-    write(hub, 0)
-    assert reached.wait(streams.PATIENCE)
-    stopping = threading.Thread(target=run.stop)
-    stopping.start()
-    stopping.join(0.3)
-    assert stopping.is_alive()
-    go_on.set()
-    stopping.join()
-    assert run.error is None
-    assert hub._record.refresh == 2
+    hub.insert("b", [(0, 0)])
+    until(context.statusTracker().getActiveJobsIds, run)
+    run.stop()
+    assert hub.rows("b") == [(0, 0)]
 
 
 def test_streaming_dataframes_are_written_batch_by_batch(hub, spark, tmp_path):

@@ -8,6 +8,7 @@ its checkpoint, of which nothing is needed (see `streaming`).
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
@@ -25,7 +26,7 @@ from everview.hub.screening import Rejected
 __all__ = ["Running", "Work"]
 
 _WAITS = (0.1, 1.0, 5.0)
-"""Seconds to wait before a refresh that has failed is tried again."""
+"""Seconds to wait before a refresh that has failed, or the stream, is tried again."""
 
 _BLOCKED = 0.05
 """Seconds to wait for a write that is under way and has others behind it."""
@@ -78,11 +79,13 @@ class Running:
         self._query = stream.start(trigger, self._batch)
         self._watcher = threading.Thread(target=self._watch, name=f"{work.name} runs", daemon=True)
         self._watcher.start()
+        # Or Spark would find nobody to call, and say so at length.
+        atexit.register(self.end)
 
     @property
     def is_active(self) -> bool:
         """Whether it goes on."""
-        return not self._stopping.is_set() and not self._ended.is_set()
+        return self.error is None and not self._stopping.is_set() and not self._ended.is_set()
 
     def stop(self) -> None:
         """End it, after the refresh that is under way; if it had failed, raise its error."""
@@ -112,6 +115,7 @@ class Running:
     def end(self) -> None:
         """End it like `stop`, whether or not it had failed."""
         self._stopping.set()
+        atexit.unregister(self.end)
         # Spark stops a stream by cancelling what it is doing: first the refresh under way comes to its end.
         with self._working:
             pass
@@ -182,6 +186,8 @@ class Running:
         if failures > _STARTS:
             raise StoreError(f"the stream of {self._work.name}'s inbox fails: {reason}") from failure
         _log.warning("the stream of %s's inbox is started again: %s", self._work.name, reason)
+        if self._stopping.wait(_WAITS[failures - 1]):
+            return
         if failures == _STARTS:
             self._stream.forget()
         self._query = self._stream.start(self.trigger, self._batch)
