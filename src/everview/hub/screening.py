@@ -8,6 +8,7 @@ they are few; else a refresh that fails over a damaged one says which it is, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -69,7 +70,11 @@ class Screening:
     def missed(self, names: Sequence[str]) -> tuple[Rejected, ...]:
         """Writes that were acknowledged and are not whole any more, other than those set aside before."""
         found = []
+        # One that was given another name is looked at under that one.
+        moved = self._marked_numbers() if names else set()
         for name in names:
+            if number_of(name) in moved:
+                continue
             if self._files.exists(f"{INBOX}/{name}"):
                 found.append(self._set_aside(name, "its mark was removed after it was written"))
             elif not self._files.exists(f"{FOLDER}/{name}"):
@@ -77,6 +82,14 @@ class Screening:
                 self._files.create(f"{FOLDER}/{name}/{_REASON}", f"{reason}\n".encode())
                 found.append(Rejected(name, reason))
         return tuple(found)
+
+    def _marked_numbers(self) -> set[int]:
+        """The numbers that the marks in the inbox say, be they in folders of other names."""
+        found = set()
+        for name in self._files.list(INBOX):
+            with suppress(StoreError, msgspec.DecodeError):
+                found.add(read_mark(self._files, name).number)
+        return found
 
     def blame(self, arrivals: Sequence[Arrival], failure: Exception) -> StoreError | None:
         """Which writes a failed refresh failed over; the next sets them aside. None when it was none of them.
