@@ -14,13 +14,14 @@ from everview.hub.files import Files
 from everview.hub.groups import Group
 from everview.hub.inbox import Arrival, parquet_files
 from everview.hub.memory import Memory
+from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable, table_name
 from everview.hub.routing import PARCEL_SCHEMA, PARCELS, Batches, Parcel, scattered
 from everview.hub.runs import Part, Run
 from everview.hub.small import Change, Outcome
 from everview.hub.stages import Stages
-from everview.hub.stations import RESULTS, TICKET, Plant, Result, running
+from everview.hub.stations import running
 from everview.hub.tables import Catalog, Hashed
 
 __all__ = ["TARGET_ROWS", "LargeRefresh"]

@@ -29,6 +29,12 @@ class Stage:
     written: tuple[Kept, ...]
     passed: frozenset[str]
 
+    @property
+    def needed(self) -> frozenset[str]:
+        """The streams that are read in it."""
+        kept = {kept.name for operator in self.operators for kept in operator.kept}
+        return frozenset(kept | {kept.name for kept in self.written} | {table.name for table in self.merged})
+
 
 class Stages:
     """The stages of a refresh that begins with arrivals in some relations.
