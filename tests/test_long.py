@@ -16,6 +16,7 @@ SLICE = {
     "planner": 10,
     "processes": 1,
     "simulation": 5,
+    "three_engines": 0,  # 300 pairs are in tests/engines/three
     "wire": 20_000,
 }
 

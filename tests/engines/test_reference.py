@@ -55,11 +55,11 @@ def test_failing_calls_raise_in_a_query():
         evaluate(query.plan, {"t": [(0, "", None, None)]}, strict=True)
 
 
-def test_what_and_or_and_case_do_not_need_is_not_evaluated():
+def test_what_and_or_case_and_coalesce_do_not_need_is_not_evaluated():
     query = """SELECT a <> 0 AND 1 / a > 0 AS p, a = 0 OR 1 / a > 0 AS q,
-                      CASE WHEN a <> 0 THEN 1 / a END AS r FROM t"""
+                      CASE WHEN a <> 0 THEN 1 / a END AS r, coalesce(a, 1 / a) AS s FROM t"""
     result = view(query, T, t=[(0, "", None, None)])
-    assert (result.rows, result.failures) == ([(False, True, None)], 0)
+    assert (result.rows, result.failures) == ([(False, True, None, 0)], 0)
 
 
 def test_a_scalar_subquery_with_two_rows_fails():

@@ -89,9 +89,6 @@ class Generator:
             if name == "round" and len(types) == 2:
                 digits = Literal(self.rng.randrange(-3, 6), BIGINT)
                 call = Call(name, (self.of(types[0], depth), digits), result)
-            elif name == "coalesce":
-                # Whether an argument that is not needed is computed is no part of the meaning.
-                call = Call(name, (self.of(types[0], depth), *map(self.leaf, types[1:])), result)
             else:
                 call = Call(name, tuple(self.of(kind, depth) for kind in types), result)
             self.used[name] = self.used.get(name, 0) + 1

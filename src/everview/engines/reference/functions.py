@@ -66,6 +66,8 @@ def _times(call: Call, values: Sequence[Any]) -> Any:
 def _divide(call: Call, values: Sequence[Any]) -> Any:
     left, right = values
     if right == 0:
+        if math.isnan(left):
+            return left
         raise ZeroDivisionError("division by zero")
     match call.type.kind:
         case Kind.BIGINT:

@@ -70,6 +70,9 @@ class Run:
                 return value
             case Parameter():
                 return self.parameters[expression]
+            case Call("coalesce", arguments):
+                values = (self.value(argument, row, outer) for argument in arguments)
+                return next((value for value in values if value is not None), None)
             case Call(name, arguments):
                 return self._call(expression, [self.value(a, row, outer) for a in arguments], name)
             case Cast(operand, target):

@@ -92,7 +92,12 @@ def _times(names: Names, call: Call, arguments: Texts) -> str:
 def _divide(names: Names, call: Call, arguments: Texts) -> str:
     match _kind(call):
         case Kind.DOUBLE:
-            return _finite(names, arguments, lambda a, b: f"({a} / nullif({b}, 0.0D))")
+            # Only NaN can be divided by 0, and is NaN then.
+            return _finite(
+                names,
+                arguments,
+                lambda a, b: f"(CASE WHEN isnan({a}) THEN {a} + {b} ELSE {a} / nullif({b}, 0.0D) END)",
+            )
         case Kind.BIGINT:
             # The least BIGINT has no opposite, so −1 has a branch of its own.
             return names.let(

@@ -37,7 +37,7 @@ _MARK = "-- history"
 
 
 HISTORIES = 2
-"""How many seeds in a row share a program, each with a history of its own: compiling takes longest."""
+"""How many seeds in a row share a program, unless told: each has a history of its own, and compiling takes longest."""
 
 
 @lru_cache(maxsize=2)
@@ -55,9 +55,9 @@ class Case:
     refusals: Counter[str] = field(default_factory=Counter)
 
 
-def generate_case(seed: int, *, statements: int = 10) -> Case:
-    """The case of a seed, the same in every process."""
-    made = _program(seed // HISTORIES)
+def generate_case(seed: int, *, statements: int = 10, histories: int = HISTORIES) -> Case:
+    """The case of a seed, the same in every process; `histories` seeds in a row share a program."""
+    made = _program(seed // histories)
     history = generate_history(
         random.Random(f"history {seed}"), made.program, made.domain, statements=statements
     )
