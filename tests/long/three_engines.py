@@ -7,6 +7,7 @@ that a hub keeps the views by. What differs is minimised.
 import functools
 
 from tests.engines.three.check import Compared, check, told
+from tests.engines.three.expressions import with_expressions
 from tests.engines.three.fused import session_of
 
 from everview.engines.spark.session import start_session
@@ -25,7 +26,8 @@ def _session():
 
 def case(seed):
     seeds = range(seed * HISTORIES, (seed + 1) * HISTORIES)
-    cases = [generate_case(one, statements=STATEMENTS, histories=HISTORIES) for one in seeds]
+    drawn = (generate_case(one, statements=STATEMENTS, histories=HISTORIES) for one in seeds)
+    cases = [with_expressions(case) for case in drawn]
     try:
         return check(_session(), cases, rules=True)
     except Difference as found:

@@ -6,7 +6,8 @@ from everview.errors import ProgramError
 from everview.testing.fuzz import Difference, failure, minimise, write_case
 
 from .fused import answers, jobs, query, wanted_types
-from .record import Recorder, cut, difference
+from .lift import keeps_shape
+from .record import Asked, Recorder, cut, difference
 
 
 @dataclass(slots=True)
@@ -35,7 +36,8 @@ def check(spark, cases, *, rules=False):
     The device's engine and the reference go step by step. On Spark each view's query runs over the
     relations and views of every step, and with `rules` also each rule of the circuit that a hub keeps the
     views by, over the changes and kept rows of every step. A rule that gives what the reference gives, over
-    what the reference gave the step before, keeps what the reference keeps.
+    what the reference gave the step before, keeps what the reference keeps. All steps of a plan are one
+    query; where that changes a node, the plan itself runs over one step as well.
     """
     recorder = Recorder(rules=rules)
     for case in cases:
@@ -46,6 +48,10 @@ def check(spark, cases, *, rules=False):
             queries.append(query(asked))
         except ProgramError:
             refused += 1
+            continue
+        if not keeps_shape(asked.plan):
+            fullest = max(asked.states, key=lambda state: sum(map(len, state.tables.values())))
+            queries.append(query(Asked(asked.plan, asked.title, [fullest]), lift=False))
     states = rows = 0
     for job in jobs(queries):
         for one, (found, types) in zip(job, answers(spark, job), strict=True):

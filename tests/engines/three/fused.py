@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.text import quoted
-from everview.engines.spark.types import NOTHING, column_names, sql_type
-from everview.language.plan import Scan, walk_plan
+from everview.engines.spark.types import column_names, sql_type
 from everview.language.types import BIGINT, Kind
 from everview.language.values import canonical_double
 from everview.planner.circuit.parts import WEIGHT, table_of
 
-from .lift import STATE, STATES, lifted
+from .lift import STATES, lifted
 
 SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
@@ -40,7 +39,11 @@ _NULL = "~"
 def session_of(spark):
     """A session like the given one, set up for plans over a few rows."""
     session = spark.newSession()
-    kept = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.decimalOperations.allowPrecisionLoss")
+    kept = (
+        "spark.sql.ansi.enabled",
+        "spark.sql.session.timeZone",
+        "spark.sql.decimalOperations.allowPrecisionLoss",
+    )
     for name, value in (SETTINGS | {name: spark.conf.get(name) for name in kept}).items():
         session.conf.set(name, value)
     return session
@@ -55,16 +58,21 @@ class Query:
 
     @property
     def depth(self):
-        """Spark resolves names and lambdas from the inside out, all of a job as often as its deepest needs."""
+        """Spark resolves names from the inside out, all of a job as often as its deepest query needs."""
         return self.text.count("->"), self.text.count("SELECT")
 
 
-def query(asked):
-    """The query that asks; ProgramError if Spark refuses the plan."""
-    plan = lifted(asked.plan)
-    text = compile_plan(plan, lambda scan: _table(scan, asked.states))
-    *names, state = column_names(len(plan.schema))
+def query(asked, *, lift=True):
+    """The query that asks; ProgramError if Spark refuses the plan. Not lifted, it asks about one state."""
+    plan = lifted(asked.plan) if lift else asked.plan
+
+    def table(scan):
+        return _table(scan.name, scan.schema[:-1] if lift else scan.schema, asked.states)
+
+    text = compile_plan(plan, table)
     fields = asked.plan.schema
+    names = column_names(len(fields))
+    state = f"c{len(fields)}" if lift else "0L"
     types = ", ".join(f"typeof({name})" for name in names) or "''"
     cells = ", ".join(_told(name, f.type) for name, f in zip(names, fields, strict=True))
     listed = f"array({cells})" if cells else "CAST(array() AS ARRAY<STRING>)"
@@ -95,12 +103,11 @@ def wanted_types(asked):
     return ",".join(sql_type(field.type).lower() for field in asked.plan.schema)
 
 
-def _table(scan, states):
+def _table(scanned, fields, states):
     """The FROM item of a table: the rows of all states, the number of the state last."""
-    if scan.name == STATES:
+    if scanned == STATES:
         return f"(SELECT CAST(id AS BIGINT) AS c0 FROM range(0, {len(states)}, 1, 1))"
-    name, bag = table_of(scan.name)
-    *fields, _ = scan.schema
+    name, bag = table_of(scanned)
     if bag:
         fields = [*fields, WEIGHT]
     lines = [
@@ -111,11 +118,16 @@ def _table(scan, states):
     types = [*(field.type for field in fields), BIGINT]
     names = column_names(len(types))
     if not lines:
-        nothing = ", ".join(f"CAST(NULL AS {sql_type(kind)}) AS {n}" for n, kind in zip(names, types, strict=True))
+        nothing = ", ".join(
+            f"CAST(NULL AS {sql_type(kind)}) AS {n}" for n, kind in zip(names, types, strict=True)
+        )
         read = f"SELECT {nothing} WHERE false"
     else:
-        cells = ", ".join(f"{_taken(i, kind)} AS {n}" for i, (n, kind) in enumerate(zip(names, types, strict=True)))
-        read = f"SELECT /*+ COALESCE(1) */ {cells} FROM explode(split({quoted(chr(10).join(lines))}, '\\n')) AS t(x)"
+        cells = ", ".join(
+            f"{_taken(i, kind)} AS {n}" for i, (n, kind) in enumerate(zip(names, types, strict=True))
+        )
+        each = f"explode(split({quoted(chr(10).join(lines))}, '\\n')) AS t(x)"
+        read = f"SELECT /*+ COALESCE(1) */ {cells} FROM {each}"
     if not bag:
         return f"({read})"
     *shown, often, state = names

@@ -1,9 +1,9 @@
 """A plan over many states at once: every row says in its last column which state it belongs to.
 
-For each state the lifted plan denotes what the plan itself denotes over the tables of that state; so one query
-answers for all of them. What a row does by itself stays as it is. What brings rows together does so within
-a state: joins ask for equal states, groups, partitions and duplicates have it as one more column. Only the
-nodes that have rows over nothing, and LIMIT, become others.
+For each state the lifted plan denotes what the plan itself denotes over the tables of that state; so one
+query answers for all of them. What a row does by itself stays as it is. What brings rows together does so
+within a state: joins ask for equal states; groups, partitions and duplicates have it as one more column.
+Only what has rows over nothing, and LIMIT, becomes something else (see `keeps_shape`).
 """
 
 from dataclasses import replace
@@ -25,6 +25,7 @@ from everview.language.plan import (
     Values,
     Window,
     map_inputs,
+    walk_plan,
 )
 from everview.language.types import BIGINT, BOOLEAN, Field
 from everview.planner.circuit.weighted import moved
@@ -55,11 +56,21 @@ def lifted(plan):
             below = lifted(child)
             inside = tuple(replace(call, partition=(*call.partition, state_of(below))) for call in calls)
             wide = Window(below, inside, names)
-            return chosen(wide, [i for i in range(len(wide.schema)) if i != len(child.schema)], len(child.schema))
+            return chosen(
+                wide, [i for i in range(len(wide.schema)) if i != len(child.schema)], len(child.schema)
+            )
         case TopK():
             return top(plan, lifted(plan.input))
         case _:
             raise AssertionError(plan)
+
+
+def keeps_shape(plan):
+    """Whether the lifted plan has the plan's own nodes."""
+    return not any(
+        isinstance(node, TopK | Values) or (isinstance(node, Aggregate) and not node.keys)
+        for node in walk_plan(plan)
+    )
 
 
 def column(plan, place):

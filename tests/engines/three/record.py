@@ -24,7 +24,7 @@ from everview.testing.fuzz.stores import EngineStore
 
 @dataclass(slots=True)
 class Asked:
-    """One plan over the tables of several states, and the rows of each; `views` names what it is for."""
+    """One plan over the tables of several states, and the rows of each; `title` is the view, or "rule"."""
 
     plan: object
     title: str
@@ -59,7 +59,9 @@ class Asking(PlainCircuit):
 def compiled(program):
     """The circuit of a program, and the plans of its views without subqueries."""
     facts = Facts(catalog_of(program))
-    return circuit_of(program), {name: rewrite(view.plan, facts=facts) for name, view in program.views.items()}
+    return circuit_of(program), {
+        name: rewrite(view.plan, facts=facts) for name, view in program.views.items()
+    }
 
 
 class Recorder:
@@ -94,7 +96,8 @@ class _Steps:
         if self.circuit is not None:
             self.circuit.refresh({})
         self.compare()
-        for self.step, statement in enumerate(self.case.history, start=1):
+        for statement in self.case.history:
+            self.step += 1
             before = {name: Counter(table) for name, table in self.model.tables.items()}
             for write in statement:
                 wanted = getattr(self.model, write.action)(write.relation, write.rows)
@@ -142,4 +145,6 @@ def difference(who, name, got, wanted):
     if mine == theirs:
         return None
     more, less = (sorted((one - other).elements())[:5] for one, other in ((mine, theirs), (theirs, mine)))
-    return f"{who}: {name} has too much {', '.join(more) or 'nothing'}, and lacks {', '.join(less) or 'nothing'}"
+    return (
+        f"{who}: {name} has too much {', '.join(more) or 'nothing'}, and lacks {', '.join(less) or 'nothing'}"
+    )

@@ -37,7 +37,7 @@ _MARK = "-- history"
 
 
 HISTORIES = 2
-"""How many seeds in a row share a program, unless told: each has a history of its own, and compiling takes longest."""
+"""How many seeds in a row share a program, each with a history of its own: compiling takes longest."""
 
 
 @lru_cache(maxsize=2)
