@@ -11,19 +11,14 @@ from contextlib import nullcontext
 import pytest
 from tests.hub.quick import quickly
 
-from everview.engines.spark.relational import compile_plan
 from everview.errors import ProgramError
 from everview.hub import Change, Hub
-from everview.hub.tables import catalog
-from everview.planner.circuit.parts import plans_of
 from everview.testing.fuzz.case import generate_case
 from everview.testing.fuzz.check import check_case
 
 PAIRS = 20
 STATEMENTS = 5
 BY_TURNS = 5
-SHORT = 20_000
-"""Programs whose SQL is longer stay on the driver: Spark takes more time to plan than to run them."""
 
 
 class HubStore:
@@ -71,8 +66,6 @@ def test_random_programs_and_histories(spark, tmp_path):
     for seed in itertools.count(0, 2):
         case = generate_case(seed, statements=STATEMENTS)
         by_turns = checked % BY_TURNS == 0
-        if by_turns and not is_short(case):
-            continue
 
         def opened(program, folder=tmp_path / str(seed), by_turns=by_turns):
             stores.append(HubStore(folder, spark, program, by_turns=by_turns))
@@ -89,15 +82,3 @@ def test_random_programs_and_histories(spark, tmp_path):
             break
     assert refused <= PAIRS
     assert sum(store.executed for store in stores) >= PAIRS // BY_TURNS
-
-
-def is_short(case):
-    circuit = catalog(case.program).circuit
-
-    def text(view):
-        return "".join(compile_plan(plan, lambda scan: scan.name) for plan in plans_of(circuit, view))
-
-    try:
-        return sum(len(text(view)) for view in case.program.views) <= SHORT
-    except ProgramError:
-        return True  # the hub itself is to refuse it
