@@ -11,11 +11,11 @@ from everview.testing.fuzz import Difference, generate_case, parse_case
 
 PAIRS = 300
 STATEMENTS = 5
-HISTORIES = 3
+HISTORIES = 5
 """How many histories a program has: Spark is asked about all of them at once."""
 
 CHUNKS = 4
-RULES = 2
+RULES = 1
 """How many programs of a chunk also have the rules of their circuits compared: ten times as many plans."""
 
 
