@@ -13,6 +13,7 @@ import datetime as dt
 import decimal
 from dataclasses import dataclass
 
+from everview.engines.spark.by_python import register_functions
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.text import quoted
 from everview.engines.spark.types import column_names, sql_type
@@ -46,7 +47,7 @@ def session_of(spark):
     )
     for name, value in (SETTINGS | {name: spark.conf.get(name) for name in kept}).items():
         session.conf.set(name, value)
-    return session
+    return register_functions(session)
 
 
 @dataclass(frozen=True, slots=True)
