@@ -45,7 +45,9 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def spark():
     """The Spark session of this test process."""
-    session = start_session(master="local[2]", app_name="everview-tests")
+    # Few rows: what Java compiles thoroughly is not run often enough to pay.
+    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    session = start_session(master="local[2]", app_name="everview-tests", settings=settings)
     yield register_functions(session)
     session.stop()
 

@@ -101,7 +101,8 @@ def say(*words):
 
 
 def small_session():
-    return start_session(master="local[1]", settings={"spark.driver.memory": "512m"})
+    settings = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    return start_session(master="local[1]", settings=settings)
 
 
 def child(folder, seed, start, stage, passes, executors):
