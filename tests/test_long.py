@@ -10,6 +10,7 @@ from tests.long.__main__ import areas, outcomes
 SLICE = {
     "algebra": 60,
     "device": 20,
+    "gate": 0,  # a few are in tests/hub/test_gate.py
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
     "model": 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -29,7 +29,7 @@ from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
-from everview.replication.transports.reach import reach
+from everview.replication.transports.reach import Peer, sync_with
 
 __all__ = ["Change", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
 
@@ -194,7 +194,7 @@ class Site:
 
     def sync(
         self,
-        peer: Site | Transport | str | os.PathLike[str],
+        peer: Peer,
         *,
         token: str | None = None,
         ca: str | os.PathLike[str] | None = None,
@@ -202,18 +202,21 @@ class Site:
     ) -> SyncReport:
         """Push and pull; afterwards both agree on what both host.
 
-        The peer is another site, a server ("https://host:port") or a folder that sites share. A server's
-        token is taken from EVERVIEW_TOKEN when none is given; `ca` names the file of the authority that
-        signed its certificate, else EVERVIEW_CA does. An interrupted sync goes on where it was.
+        The peer is another site, a hub, a server ("https://host:port") or a folder that sites share. A
+        server's token is taken from EVERVIEW_TOKEN when none is given; `ca` names the file of the authority
+        that signed its certificate, else EVERVIEW_CA does. An interrupted sync goes on where it was.
         """
-        if self._inside or (isinstance(peer, Site) and peer._inside):  # noqa: SLF001 - another of us
+        self._require_no_transaction()
+        return sync_with(self.replica, peer, token=token, ca=ca, progress=progress)
+
+    def transport(self, on_progress: OnProgress | None = None) -> Transport:  # noqa: ARG002 - it is there at once
+        """Return the way to this site for others in this process."""
+        self._require_no_transaction()
+        return MemoryTransport(self.replica, self.name)
+
+    def _require_no_transaction(self) -> None:
+        if self._inside:
             raise StoreError("a transaction is open in this thread; sync after it")
-        if isinstance(peer, Site):
-            return MemoryTransport(peer.replica, peer.name).sync(self.replica, on_progress=progress)
-        if not isinstance(peer, str | os.PathLike):
-            return peer.sync(self.replica, on_progress=progress)
-        with closing(reach(peer, token=token, ca=ca)) as transport:
-            return transport.sync(self.replica, on_progress=progress)
 
     @property
     def replica(self) -> Replica:

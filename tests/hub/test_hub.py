@@ -157,10 +157,12 @@ def test_records(tmp_path):
         latest(files, "p")
 
 
-def test_a_record_of_the_format_before_is_numbered_by_its_refresh(tmp_path):
+def test_records_of_formats_before(tmp_path):
     files = LocalFiles(tmp_path)
     files.create("refreshes/000000000007.json", b'{"format": 2, "refresh": 7, "program": "p", "tables": {}}')
     assert latest(files, "p") == Record(number=7, refresh=7, program="p")
+    files.create("refreshes/000000000009.json", b'{"format": 3, "number": 9, "refresh": 7, "program": "p"}')
+    assert latest(files, "p") == Record(number=9, refresh=7, program="p", gate="")
 
 
 def test_a_store_whose_rows_are_found_by_another_hash_stays_so(spark, tmp_path):

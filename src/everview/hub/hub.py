@@ -6,12 +6,14 @@ What Spark cannot compute exactly is refused when the hub is opened.
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.engines.spark.by_python import register_functions
@@ -20,13 +22,17 @@ from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, ProgramError, StoreError
 from everview.hub.compact import Compactor
+from everview.hub.comparing import compared
 from everview.hub.contents import contents, local_rows
 from everview.hub.costs import Costs, Sampler
 from everview.hub.explain import explain_view
+from everview.hub.exporting import Export
 from everview.hub.files import Files, open_files
+from everview.hub.gate import Gate
 from everview.hub.inbox import Arrival
 from everview.hub.lease import Lease, hold
 from everview.hub.opening import begin_epoch, recover
+from everview.hub.peering import Peering
 from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, commit, read, require_epoch
 from everview.hub.refresh import EACH_ARRIVAL, Refreshing, RefreshReport
@@ -42,6 +48,11 @@ from everview.language.program import Program
 from everview.language.relations import Relation
 from everview.planner.circuit.parts import plans_of
 from everview.planner.why.answer import Provenance
+from everview.replication.replica import Replica
+from everview.replication.report import OnProgress, SyncReport
+from everview.replication.transports.base import Transport
+from everview.replication.transports.memory import MemoryTransport
+from everview.replication.transports.reach import Peer, sync_with
 
 __all__ = ["Hub"]
 
@@ -72,7 +83,9 @@ class Hub:
         self._lease = lease
         self._record = begin_epoch(files, catalog.program.hash)
         self._catalog = dataclasses.replace(catalog, ids=self._record.ids)
-        self._inbox = recover(files, self._record)
+        self._inbox = recover(files, self._record, name)
+        self._peering = Peering(files, catalog, name, self._record)
+        self._inbox.pass_over(self._peering.arrived)
         self._screening = Screening(files, catalog.program)
         self._rejected: tuple[Rejected, ...] = ()
         self._tasks = spark.sparkContext.defaultParallelism
@@ -162,22 +175,93 @@ class Hub:
             self._running = Running(work, self._stream, checked)
             return self._running
 
-    def _take_in(self) -> RefreshReport:
-        """Set aside what cannot be taken in, and refresh by the rest."""
+    # Other sites.
+
+    def sync(
+        self,
+        peer: Peer,
+        *,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+        progress: OnProgress | None = None,
+    ) -> SyncReport:
+        """Push and pull, as a site does; what came is in the relations and views after the next refresh.
+
+        The peer is a site, a hub, a server's URL or a folder that sites share (see `Site.sync`).
+        """
+        return sync_with(self._talking(progress).replica, peer, token=token, ca=ca, progress=progress)
+
+    def transport(self, on_progress: OnProgress | None = None) -> Transport:
+        """Return the way to this hub for others in this process."""
+        return MemoryTransport(self._talking(on_progress).replica, self.name)
+
+    @property
+    def replica(self) -> Replica:
+        """The hub as transports and servers see it."""
+        return self._talking(None).replica
+
+    def _talking(self, on_progress: OnProgress | None) -> Gate:
+        """The gate, made when it is first needed; StoreError when it does not go with the last refresh."""
+        self._require_store()
+        if not self._record.gate:
+            with self._turn:
+                if not self._record.gate:
+                    self._make_gate(on_progress)
+        return self._peering.gate
+
+    def rebuild_gate(self, *, progress: OnProgress | None = None) -> None:
+        """Make a new gate by the last refresh, where the one that goes with it is lost.
+
+        What the hub shows becomes its own rows; see docs/HUB.md for what that means to others.
+        """
+        self._require_store()
+        with self._turn:
+            self._make_gate(progress)
+
+    def adopt_gate(self) -> RefreshReport:
+        """Go by what the gate has, where it does not go with the last refresh, and refresh.
+
+        What only the last refresh has goes, unless a site brings it again.
+        """
+        self._require_store()
+        with self._turn:
+            return self._take_in(whole=True)
+
+    def _make_gate(self, progress: OnProgress | None) -> None:
+        record = self._peering.make(self._record, progress)
+        commit(self._files, record)
+        self._record = record
+
+    def _take_in(self, *, whole: bool = False) -> RefreshReport:
+        """Set aside what cannot be taken in, and refresh by the rest, or by what it changes in the gate.
+
+        `whole` compares the gate with the last refresh in full.
+        """
         self._rejected += self._screening.missed(self._inbox.vanished())
         waiting = self._inbox.waiting(self._record.arrived)
         arrivals, rejected = self._screening.screen(waiting, self._driver_rows // EACH_ARRIVAL)
         self._rejected += rejected
         if rejected:
             self._inbox.vanished()  # these have, and are known
-        if arrivals or not self._record.refresh:
-            report = self._refresh(arrivals)
+        export = None
+        if self._record.gate:
+            export = self._peering.take_in(arrivals, self._record, self._reject, whole=whole)
+        if export is not None and whole:
+            export = compared(self._spark, self._files, self._catalog, self._record, export)
+        if arrivals or (export is not None and (export.arrivals or whole)) or not self._record.refresh:
+            report = self._refresh(arrivals, export)
         else:
             report = RefreshReport(self._record.refresh, 0)
         told, self._rejected = self._rejected, ()
         return dataclasses.replace(report, rejected=told)
 
-    def _refresh(self, arrivals: Sequence[Arrival]) -> RefreshReport:
+    def _reject(self, arrival: Arrival, reason: str) -> None:
+        self._rejected += (self._screening.reject(arrival, reason),)
+
+    def _refresh(self, arrivals: Sequence[Arrival], export: Export | None = None) -> RefreshReport:
+        written = len(arrivals)
+        if export is not None:
+            arrivals = export.arrivals
         refreshing = Refreshing(
             self._spark,
             self._files,
@@ -195,12 +279,19 @@ class Hub:
             if unreadable is None:
                 raise
             raise unreadable from error
-        commit(self._files, refreshing.record)
-        self._record = refreshing.record
+        record = refreshing.record
+        record = msgspec.structs.replace(record, refreshed_us=record.made_us)
+        if export is not None:
+            record = self._peering.recorded(export, record)
+            report = dataclasses.replace(report, arrivals=max(export.commits, written))
+        commit(self._files, record)
+        self._record = record
         for path in refreshing.merged_away:
             self._files.remove_file(path)
         self._compactor.start(self._record.tables)
         self._inbox.forget(self._record.arrived)
+        if export is not None:
+            self._peering.finish(export, record)
         return report
 
     def publish(self) -> PublishReport:
@@ -243,7 +334,7 @@ class Hub:
         """
         self._require_open()
         state = Refreshed(self._spark, self._files, self._catalog, self._at(at), self._driver_rows)
-        return why(state, self.name, name, row)
+        return why(state, self._peering.origin, name, row)
 
     def explain(self, name: str) -> str:
         """How a view is kept: each operator, how much is read to carry a change through it, and the cost."""
@@ -260,6 +351,7 @@ class Hub:
                     self._running.end()
                 self._closed = True
             self._compactor.wait()
+            self._peering.close()
             self._lease.give_up()
 
     def __enter__(self) -> Self:

@@ -26,6 +26,7 @@ from everview.engines.spark.types import arrow_schema, arrow_table, column_names
 from everview.errors import DataError
 from everview.hub.files import Files
 from everview.hub.marks import FOLDER, MARK, number_of
+from everview.hub.owning import check_counted, check_owner, counting
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.relations import Relation, Semantics
@@ -53,6 +54,13 @@ class Arrival(msgspec.Struct, frozen=True):
     present: bool
     rows: int
     folder: str
+    clears: bool = False
+    """Whether a bag loses all copies of its rows; no write of a user's does that."""
+
+    @property
+    def mark(self) -> int:
+        """What its rows carry: twice the number, plus one if they are to be present; below 0 if it clears."""
+        return -2 * self.number if self.clears else 2 * self.number + self.present
 
 
 def parquet_files(files: Files, folder: str) -> list[str]:
@@ -68,23 +76,24 @@ def read_mark(files: Files, name: str) -> Arrival:
 
 
 def read_arrivals(files: Files, schema: Schema, arrivals: Sequence[Arrival]) -> pa.Table:
-    """The rows of writes to one relation, and twice the number of the write, plus one if it is an insert."""
+    """The rows of writes to one relation, and the mark of each."""
     tables = []
     *fields, _ = schema
     wanted = arrow_schema(fields)
     for arrival in arrivals:
         for path in parquet_files(files, arrival.folder):
             table = pq.read_table(io.BytesIO(files.read(path))).cast(wanted)
-            mark = pa.array(np.full(table.num_rows, 2 * arrival.number + arrival.present))
+            mark = pa.array(np.full(table.num_rows, arrival.mark))
             tables.append(table.append_column(f"c{len(fields)}", mark))
     return pa.concat_tables(tables)
 
 
 class Inbox:
-    """The arrivals of a store after number `taken`."""
+    """The arrivals of a store after number `taken`, written by the hub of a name."""
 
-    def __init__(self, files: Files, taken: int) -> None:
+    def __init__(self, files: Files, taken: int, name: str = "") -> None:
         self._files = files
+        self._name = name
         self._next = max([taken, *(number for _, number in self._numbered())]) + 1
         self._under_way: set[int] = set()
         self._marked: dict[str, int] = {}
@@ -113,6 +122,11 @@ class Inbox:
             for name in names
             if (number := number_of(name)) is None or (taken < number < first and self._is_marked(name))
         ]
+
+    def pass_over(self, number: int) -> None:
+        """Give no number up to this one: it was given before, to a write that is in the gate."""
+        with self._numbering:
+            self._next = max(self._next, number + 1)
 
     def _is_marked(self, name: str) -> bool:
         return self._files.exists(f"{FOLDER}/{name}/{MARK}")
@@ -160,6 +174,7 @@ class Inbox:
             checked = check_rows(relation.name, relation.schema, rows)
         if not checked:
             return 0
+        check_owner(relation, checked, self._name, present=present)
         accepted = len(checked)
         if keyed:
             # Within a write a key's last row counts.
@@ -195,6 +210,7 @@ class Inbox:
     ) -> int:
         seen = Observation()
         checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in sorted(required)]
+        checks += counting(relation, self._name, present=arrival.present)
         watched = selected.observe(seen, F.count(F.lit(1)).alias("rows"), *checks)
         watched.write.parquet(self._files.uri(arrival.folder))
         counts = seen.get
@@ -207,6 +223,11 @@ class Inbox:
                     column=field.name,
                     expected=f"{field.type}, not NULL",
                 )
+        try:
+            check_counted(relation, counts, self._name)
+        except DataError:
+            self._files.remove(arrival.folder)
+            raise
         if not counts["rows"]:
             self._files.remove(arrival.folder)
             return 0

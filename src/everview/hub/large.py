@@ -117,7 +117,7 @@ class LargeRefresh:
         for arrival in arrivals:
             paths = [self._files.uri(path) for path in parquet_files(self._files, arrival.folder)]
             read = self._spark.read.schema(spark_schema(fields)).options(**_CHECKED).parquet(*paths)
-            mark = F.lit(2 * arrival.number + arrival.present).cast("bigint").alias(f"c{len(fields)}")
+            mark = F.lit(arrival.mark).cast("bigint").alias(f"c{len(fields)}")
             parts.append(read.select("*", mark))
         united = parts[0]
         for part in parts[1:]:

@@ -28,7 +28,7 @@ from everview.language.values import NAN
 from everview.planner.circuit.parts import table_of
 from everview.planner.facts import equi_keys
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "loaded_column", "stored_column"]
 
 
 class Memory:
@@ -108,7 +108,7 @@ class Memory:
     def _load(self, name: str, schema: Schema, table: pa.Table) -> None:
         listed = ", ".join(columns(len(schema))) or "none"
         self._connection.execute(f"CREATE TABLE {name} ({listed})")
-        given = [_stored(column, f.type) for column, f in zip(table.columns, schema, strict=False)]
+        given = [stored_column(column, f.type) for column, f in zip(table.columns, schema, strict=False)]
         rows: Iterable[Sequence[Any]] = zip(*given, strict=True) if schema else [(None,)] * table.num_rows
         marks = ", ".join("?" * max(1, len(schema)))
         self._connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
@@ -131,11 +131,11 @@ def _columns(schema: Schema, found: Sequence[Sequence[Any]]) -> pa.Table:
     if not schema:
         return pa.table({"nothing": pa.nulls(len(found), pa.bool_())})
     cells: Sequence[Sequence[Any]] = list(zip(*found, strict=True)) if found else [()] * (len(schema) + 1)
-    arrays = [_loaded(column, field.type) for column, field in zip(cells, schema, strict=False)]
+    arrays = [loaded_column(column, field.type) for column, field in zip(cells, schema, strict=False)]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
 
 
-def _stored(column: pa.ChunkedArray, kind: Type) -> Sequence[Any]:
+def stored_column(column: pa.ChunkedArray, kind: Type) -> Sequence[Any]:
     """A column as SQLite is given it."""
     match kind.kind:
         case Kind.DATE:
@@ -171,7 +171,7 @@ def _units(column: pa.ChunkedArray) -> list[Any]:
     return found
 
 
-def _loaded(cells: Sequence[Any], kind: Type) -> pa.Array:
+def loaded_column(cells: Sequence[Any], kind: Type) -> pa.Array:
     """A column as SQLite gave it."""
     match kind.kind:
         case Kind.BOOLEAN:

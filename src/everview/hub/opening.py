@@ -33,11 +33,11 @@ def begin_epoch(files: Files, program: str) -> Record:
     return ours
 
 
-def recover(files: Files, record: Record) -> Inbox:
+def recover(files: Files, record: Record, name: str = "") -> Inbox:
     """Remove what is of no refresh and of no acknowledged write; the inbox with what is left."""
     for folder in (RECORDS, RUNS, lease.FOLDER):
         files.sweep(folder)
-    inbox = Inbox(files, record.arrived)
+    inbox = Inbox(files, record.arrived, name)
     inbox.forget(record.arrived)
     inbox.forget_unfinished()
     return inbox

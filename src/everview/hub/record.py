@@ -18,7 +18,7 @@ from everview.hub.runs import Run
 
 __all__ = ["FOLDER", "FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes", "require_epoch"]
 
-FORMAT = 4
+FORMAT = 5
 FOLDER = "refreshes"
 
 
@@ -26,7 +26,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The state after `refresh` refreshes. `tables` maps a name to its runs; arrivals up to `arrived` are in.
 
     `number` is the record's own; `epoch` that of the opening that wrote it; `made_us` when, in microseconds
-    since 1970.
+    since 1970, and `refreshed_us` when the refresh was made that it is of. `gate` is the word by which the
+    gate remembers what it has told (see `gate`), empty where there is none; `exported` the greatest number
+    that was given to what came from it.
     """
 
     number: int = 0
@@ -39,6 +41,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Whether whole rows of relations are found by their ids: since format 4."""
     changed: dict[str, str] = msgspec.field(default_factory=dict)
     """Table → a name for its contents, new with every change; merged runs have the same contents."""
+    refreshed_us: int = 0
+    gate: str = ""
+    exported: int = 0
     tables: dict[str, tuple[Run, ...]] = msgspec.field(default_factory=dict)
     format: int = FORMAT
 
@@ -81,8 +86,10 @@ def read(files: Files, number: int) -> Record:
         raise StoreError(
             f"{path} is damaged: restore it, or remove it to go back a refresh", path=path
         ) from error
-    # Before format 3 there was a record for each refresh and no other.
-    return record if record.format > 2 else msgspec.structs.replace(record, number=number, format=FORMAT)
+    # Before format 3 there was a record for each refresh and no other; before format 5 there were no gates.
+    return msgspec.structs.replace(
+        record, number=record.number if record.format > 2 else number, format=FORMAT
+    )
 
 
 def latest(files: Files, program: str) -> Record:

@@ -64,7 +64,7 @@ class Screening:
                     self._read_through(arrival)
                 except _UnfitError as error:
                     arrivals.remove(arrival)
-                    rejected.append(self._set_aside(arrival.folder.removeprefix(f"{INBOX}/"), str(error)))
+                    rejected.append(self.reject(arrival, str(error)))
         return arrivals, tuple(rejected)
 
     def missed(self, names: Sequence[str]) -> tuple[Rejected, ...]:
@@ -90,6 +90,10 @@ class Screening:
             with suppress(StoreError, msgspec.DecodeError):
                 found.add(read_mark(self._files, name).number)
         return found
+
+    def reject(self, arrival: Arrival, reason: str) -> Rejected:
+        """Set a write aside that can be read and may not be made."""
+        return self._set_aside(arrival.folder.removeprefix(f"{INBOX}/"), reason)
 
     def blame(self, arrivals: Sequence[Arrival], failure: Exception) -> StoreError | None:
         """Which writes a failed refresh failed over; the next sets them aside. None when it was none of them.

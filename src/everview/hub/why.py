@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,6 +33,9 @@ __all__ = ["Refreshed", "why"]
 
 Row = tuple[Any, ...]
 
+Origin = Callable[[str, Row], str]
+"""The name of the site that wrote a row of a relation."""
+
 SMALL = 50_000
 """A table of so many rows is read by the driver as it is."""
 
@@ -50,8 +53,8 @@ class Refreshed:
     most: int
 
 
-def why(state: Refreshed, origin: str, name: str, row: Mapping[str, Any] | Sequence[Any]) -> Provenance:
-    """Why a row of a relation or view is there; 0 for one that is not. All rows are of one `origin`."""
+def why(state: Refreshed, origin: Origin, name: str, row: Mapping[str, Any] | Sequence[Any]) -> Provenance:
+    """Why a row of a relation or view is there; 0 for one that is not. `origin` says who wrote a row."""
     program = state.catalog.program
     schema = program.schema(name)
     (checked,) = check_rows(name, [replace(field, nullable=True) for field in schema], [row])
@@ -65,7 +68,7 @@ class _Witnesses:
     """The evidence for a row of `name`."""
 
     state: Refreshed
-    origin: str
+    origin: Origin
     name: str
     known: dict[bytes, Named] = field(default_factory=dict)
     _collected: int = 0
@@ -103,7 +106,8 @@ class _Witnesses:
         relation = self.state.catalog.program.relations[name]
         ids = {row: tuple_id(relation, row) for row in rows}
         for row, id_ in ids.items():
-            self.known[id_] = Named(id_, name, dict(zip(relation.columns, row, strict=True)), self.origin)
+            values = dict(zip(relation.columns, row, strict=True))
+            self.known[id_] = Named(id_, name, values, self.origin(name, row))
         return {row: algebra.Provenance.of(id_) for row, id_ in ids.items()}
 
     def _by_spark(self, narrowed: Narrowed) -> pa.Table:

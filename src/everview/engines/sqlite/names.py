@@ -20,5 +20,8 @@ PAGES = internal("pages")
 HOSTS = internal("hosts")
 """The relations and views that the site hosts; none stands for all."""
 
+HUB = internal("hub")
+"""Begins the names of what a hub keeps in the store through which it talks with sites (see `hub.gate`)."""
+
 MEMBERSHIP = internal("membership")
 """One row: members, vectors, cursors and floors, as `replication.state` writes them."""

@@ -18,7 +18,7 @@ from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import CONFLICTS, HOSTS, MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import CONFLICTS, HOSTS, HUB, MEMBERSHIP, PAGES, SITES, STORE, TAGS
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -182,7 +182,7 @@ def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
     for kind in ("view", "index", "table"):
         for type_, name, table in entries:
             own = type_ == "index" and table in kept and BY not in name
-            if type_ == kind and name not in kept and not own:
+            if type_ == kind and name not in kept and not own and not name.startswith(HUB):
                 connection.execute(f"DROP {kind.upper()} IF EXISTS main.{quoted(name)}")
     there = {name for _, name, _ in entries}
     for source in engine.sources.values():

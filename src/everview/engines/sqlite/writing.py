@@ -135,7 +135,7 @@ class Writing:
         stored = self._storing[relation.name](rows)
 
         def changed(connection: sqlite3.Connection, deltas: Changed) -> None:
-            self._check_replaced(relation, connection)
+            self.check_replaced(relation, connection)
             self._changes.collect(connection, deltas)
 
         return verb(self._store.writer.connection, relation.name, stored, self.commit, changed)
@@ -148,7 +148,7 @@ class Writing:
             if row[position] != self._store.name:
                 raise self._not_ours(relation, relation.owner, row[position])
 
-    def _check_replaced(self, relation: Relation, connection: sqlite3.Connection) -> None:
+    def check_replaced(self, relation: Relation, connection: sqlite3.Connection) -> None:
         """A key's row may be somebody else's, and then it is neither replaced nor deleted."""
         if relation.owner is None or relation.semantics is not Semantics.KEYED:
             return

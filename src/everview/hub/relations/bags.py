@@ -1,4 +1,8 @@
-"""Bag relations: how many copies of a row there are. A delete takes one copy, if there is one."""
+"""Bag relations: how many copies of a row there are. A delete takes one copy, if there is one.
+
+What a gate tells (see `exporting`) is how many copies there are, whatever there were before: all are taken
+away, then so many come.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ from everview.planner.circuit.weighted import (
 __all__ = ["BagTable"]
 
 _TWO = Literal(2, BIGINT)
+_ALL = Literal(2**40, BIGINT)
+"""More copies than there can be."""
 
 
 class BagTable(LatticeTable):
@@ -60,9 +66,10 @@ class BagTable(LatticeTable):
         """
         width = len(self.relation.schema)
         *own, mark = columns(self.arrived)
-        number = Call("/", (mark, _TWO), BIGINT)
+        clears = compare(mark, "<", ZERO)
+        number = Call("/", (Case(((clears, minus(ZERO, mark)),), mark), _TWO), BIGINT)
         inserts = compare(Call("%", (mark, _TWO), BIGINT), "=", ONE)
-        moved = Case(((inserts, ONE),), minus(ZERO, ONE))
+        moved = Case(((inserts, ONE), (clears, minus(ZERO, _ALL))), minus(ZERO, ONE))
         moves = project(self.arrived, (*own, number, moved))
         every = columns(moves)
         names = tuple(f"x{i}" for i in range(width + 2))

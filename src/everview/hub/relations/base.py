@@ -79,7 +79,7 @@ class LatticeTable(ABC):
 
     @property
     def arrived(self) -> Scan:
-        """What has come: rows, and the mark of each: twice the number of the write, and one if it inserts."""
+        """What has come: rows, and the mark of each (`inbox.Arrival.mark`)."""
         return Scan(f"{self.relation.name}@arrived", (*self.relation.schema, Field("mark", BIGINT)))
 
     @property

@@ -4,17 +4,49 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import closing
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from everview.errors import SyncError
-from everview.replication.transports.base import Transport
+from everview.replication.report import OnProgress, SyncReport
+from everview.replication.transports.base import Replica, Transport
 from everview.replication.transports.folder import FolderTransport
 
-__all__ = ["reach"]
+__all__ = ["Peer", "Reachable", "reach", "sync_with"]
 
 TOKEN_VARIABLE = "EVERVIEW_TOKEN"  # noqa: S105 - the name of a variable
 CA_VARIABLE = "EVERVIEW_CA"
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """What is open in this process and is talked with by calls: a site, a hub."""
+
+    def transport(self, on_progress: OnProgress | None = None) -> Transport:
+        """Return the way to it; `on_progress` is told if it takes a while until there is one."""
+
+
+Peer = Reachable | Transport | str | os.PathLike[str]
+"""Whom to sync with: what is open here, a way to it, a URL or a folder."""
+
+
+def sync_with(
+    replica: Replica,
+    peer: Peer,
+    *,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    progress: OnProgress | None = None,
+) -> SyncReport:
+    """Bring a replica and a peer to agreement."""
+    if isinstance(peer, str | os.PathLike):
+        with closing(reach(peer, token=token, ca=ca)) as transport:
+            return transport.sync(replica, on_progress=progress)
+    if isinstance(peer, Reachable):
+        peer = peer.transport(progress)
+    return peer.sync(replica, on_progress=progress)
 
 
 def reach(

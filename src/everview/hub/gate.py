@@ -1,0 +1,240 @@
+"""The gate: an ordinary replica, in an SQLite file of the hub's folder, by which a hub talks with sites.
+
+It hosts the program's relations and no view; sites that host only views are fed from these. What sites push
+is in the gate when their sync returns, the hub's own writes are put into it by the refresh that takes them
+in, and what has changed in it since the last refresh is what the next one merges. A hub that never talks
+with sites has none.
+
+Beside its relations it has the greatest number of the hub's own writes in it, the epoch of the hub that may
+write into it, and what it has told: a word for each export that a record may name, with the commit up to
+which that went. A record whose word it does not know was made with another gate, or with a later state of
+this one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from everview.engines.sqlite.names import HUB, SITES, STORE
+from everview.engines.sqlite.relations import StoredRelation
+from everview.engines.sqlite.scalars.storage import store_rows
+from everview.engines.sqlite.stamps import SHIFT
+from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.writing import Writing
+from everview.errors import StoreError
+from everview.hub.changed import gone_table, noting_ddl
+from everview.language.program import Program
+from everview.language.relations import Relation, Semantics
+from everview.replication.replica import Replica
+
+__all__ = ["Columns", "Gate"]
+
+Columns = Sequence[Sequence[Any]]
+"""Stored values, column by column."""
+
+_TOLD = f"{HUB}_told"
+
+_DDL = (
+    (
+        f"CREATE TABLE IF NOT EXISTS {HUB} (one INTEGER PRIMARY KEY CHECK (one = 1), "
+        "epoch INTEGER NOT NULL, arrived INTEGER NOT NULL, told INTEGER NOT NULL)"
+    ),
+    f"INSERT OR IGNORE INTO {HUB} VALUES (1, 0, 0, 0)",
+    f"CREATE TABLE IF NOT EXISTS {_TOLD} (word TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
+)
+
+
+class _FencedStore(Store):
+    """A store into which only the hub of the last epoch writes, whatever is written and on whose behalf."""
+
+    def __init__(self, path: str, program: Program, name: str) -> None:
+        self.epoch = 0
+        self._waiting = threading.RLock()
+        super().__init__(path, program, name, hosts=program.relations)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other threads from writing; they wait as long as it takes, for a write here may be large."""
+        with self._waiting, super().exclusive():
+            yield
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction; StoreError when a later hub has this store."""
+        with super().writing() as connection:
+            if self.epoch:
+                (epoch,) = connection.execute(f"SELECT epoch FROM {HUB}").fetchone()
+                if epoch != self.epoch:
+                    raise StoreError(
+                        f"another hub has taken {self.path} over: close this one and open it again",
+                        path=self.path,
+                    )
+            yield connection
+
+    def claim(self, epoch: int) -> None:
+        """Keep the hubs of earlier epochs out, from now on."""
+        with super().writing() as connection:
+            connection.execute(f"UPDATE {HUB} SET epoch = max(epoch, ?)", (epoch,))
+        self.epoch = epoch
+
+
+class Gate:
+    """A replica of the program's relations that belongs to the hub of an epoch."""
+
+    def __init__(self, path: str, program: Program, name: str, epoch: int) -> None:
+        self._store = _FencedStore(path, program, name)
+        try:
+            with self._store.writing() as connection:
+                for statement in _DDL:
+                    connection.execute(statement)
+                for stored in self.relations.values():
+                    for statement in noting_ddl(stored):
+                        connection.execute(statement)
+            self._store.claim(epoch)
+            self._writing = Writing(self._store)
+            self.replica = Replica(self._store, self._writing)
+        except BaseException:
+            self._store.close()
+            raise
+
+    @property
+    def path(self) -> str:
+        """Its file."""
+        return self._store.path
+
+    @property
+    def relations(self) -> dict[str, StoredRelation]:
+        """The relations as they lie in it."""
+        return self._store.engine.relations
+
+    @property
+    def arrived(self) -> int:
+        """The greatest number of the hub's own writes that are in it."""
+        return self._number(f"SELECT arrived FROM {HUB}")
+
+    def _number(self, sql: str) -> int:
+        with self._store.reading(inside=False) as handle:
+            return int(handle.connection.execute(sql).fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    # Writing.
+
+    def put(self, number: int, relation: Relation, chunks: Iterator[Columns], *, present: bool) -> bool:
+        """Put one of the hub's own writes in, all of it and once; whether anything grew.
+
+        DataError, and nothing was put in, when it would replace or delete another site's row.
+        """
+        if number <= self.arrived:
+            return False
+        with self._writing.transaction():
+            for columns in chunks:
+                self._write(relation, columns, present=present)
+            self._store.writer.connection.execute(f"UPDATE {HUB} SET arrived = ?", (number,))
+            return self._writing.commit.grown
+
+    def fill(self, relation: Relation, columns: Columns, made_us: int) -> None:
+        """Put rows in that the hub had at a time before there was this gate."""
+        with self._writing.transaction():
+            commit = self._writing.commit
+            commit.stamp = min(commit.stamp, made_us << SHIFT)
+            self._write(relation, columns, present=True)
+
+    def _write(self, relation: Relation, columns: Columns, *, present: bool) -> None:
+        """As a site writes, but for what the hub has checked at its own door."""
+        if relation.semantics is Semantics.KEYED and not present:
+            key, nothing = relation.key_positions, [None] * len(columns[0])
+            columns = [column if place in key else nothing for place, column in enumerate(columns)]
+        rows = list(zip(*columns, strict=True))
+        if rows:
+            engine = self._store.engine
+            verb = engine.insert if present else engine.delete
+            verb(
+                self._store.writer.connection,
+                relation.name,
+                rows,
+                self._writing.commit,
+                self._guard(relation),
+            )
+
+    def _guard(self, relation: Relation) -> Callable[[sqlite3.Connection, frozenset[str]], None]:
+        def changed(connection: sqlite3.Connection, deltas: frozenset[str]) -> None:
+            self._writing.check_replaced(relation, connection)
+            self._writing.collect(connection, deltas)
+
+        return changed
+
+    def start(self, arrived: int) -> str:
+        """Begin with what was put in, the hub's own writes up to a number among it; the word for that."""
+        with self._store.writing() as connection:
+            self._store.engine.index_versions(connection)
+            connection.execute(f"UPDATE {HUB} SET arrived = ?", (arrived,))
+        with self.reading() as (_, head, _):
+            pass
+        return self.tell(head)
+
+    def origin(self, name: str, row: Sequence[Any]) -> str:
+        """The name of the site that wrote a row of a relation; empty when there is no such row."""
+        relation = self.relations[name]
+        (stored,) = store_rows([f.type for f in relation.relation.schema], [tuple(row)])
+        with self._store.reading(inside=False) as handle:
+            site = relation.writer(handle.connection, stored)
+            if site == 0:
+                return self._store.name
+            found = handle.connection.execute(
+                f"SELECT iif(name = '', incarnation, name) FROM {SITES} WHERE number = ?", (site,)
+            ).fetchone()
+        return "" if found is None else str(found[0])
+
+    # Telling.
+
+    def catch_up(self) -> None:
+        """Value the rows whose time has come."""
+        self.replica.tick()
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[sqlite3.Connection, int, dict[str, int]]]:
+        """One state to read from, its last commit, and for each relation how many have been noted as gone."""
+        with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
+            connection = handle.connection
+            (head,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
+            noted = {
+                name: connection.execute(f"SELECT ifnull(max(seq), 0) FROM {gone_table(stored)}").fetchone()[
+                    0
+                ]
+                for name, stored in self.relations.items()
+            }
+            yield connection, head, noted
+
+    def tell(self, head: int) -> str:
+        """Remember that what there is up to a commit is told; the word that a record may have for it."""
+        word = uuid.uuid4().hex
+        with self._store.writing() as connection:
+            connection.execute(f"INSERT INTO {_TOLD} VALUES (?, ?)", (word, head))
+        return word
+
+    def told(self, word: str) -> int | None:
+        """The commit up to which a record of this word has everything; None when it is not this gate's."""
+        with self._store.reading(inside=False) as handle:
+            found = handle.connection.execute(
+                f"SELECT version FROM {_TOLD} WHERE word = ?", (word,)
+            ).fetchone()
+        return None if found is None else int(found[0])
+
+    def forget(self, word: str, noted: dict[str, int]) -> None:
+        """A record with this word is made: what was noted up to then is no longer needed."""
+        with self._store.writing() as connection:
+            connection.execute(
+                f"UPDATE {HUB} SET told = (SELECT version FROM {_TOLD} WHERE word = ?)", (word,)
+            )
+            connection.execute(f"DELETE FROM {_TOLD} WHERE word <> ?", (word,))
+            for name, last in noted.items():
+                gone = gone_table(self.relations[name])
+                connection.execute(f"DELETE FROM {gone} WHERE seq <= ?", (last,))

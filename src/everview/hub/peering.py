@@ -1,0 +1,188 @@
+"""A hub as a peer: when its gate is made, whether it is the right one, and what a refresh takes from it.
+
+The last record says what of the gate is in the hub. A gate that does not know of that is missing, or was
+put back from an earlier time, or is another's. Then nothing is guessed: a refresh and a sync are refused,
+and the user says what is to count, the last refresh or the file.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from everview.errors import DataError, StoreError
+from everview.hub.exporting import FOLDER as EXPORTS
+from everview.hub.exporting import Export, export, stored_chunks
+from everview.hub.files import Files, LocalFiles
+from everview.hub.filling import fill
+from everview.hub.gate import Gate
+from everview.hub.inbox import Arrival
+from everview.hub.marks import GATE
+from everview.hub.record import Record
+from everview.hub.tables import Catalog
+from everview.replication.report import OnProgress, Progress
+
+__all__ = ["FOLDER", "Peering"]
+
+FOLDER = "gate"
+_FILE = GATE
+_DRAFT = f"{FOLDER}/draft"
+_ABOUT = f"""\
+This hub exchanges rows with sites through the replica in {_FILE.rpartition("/")[2]}. It belongs to the
+refreshes beside it: back it up and put it back together with them.
+"""
+
+
+class Peering:
+    """The gate of a store, if it has one."""
+
+    def __init__(self, files: Files, catalog: Catalog, name: str, record: Record) -> None:
+        self._files = files
+        self._catalog = catalog
+        self._name = name
+        self._gate: Gate | None = None
+        self._damage: StoreError | None = None
+        self._fits = False
+        if record.gate:
+            files.remove(EXPORTS)
+            files.remove(_DRAFT)
+            if files.exists(_FILE):
+                try:
+                    self._gate = self._open(_FILE, record)
+                    self._fits = self._gate.told(record.gate) is not None
+                except StoreError as error:  # the hub can be read and written to without it
+                    self._damage = error
+
+    @property
+    def arrived(self) -> int:
+        """The greatest number of the hub's own writes that are in the gate."""
+        return self._gate.arrived if self._gate is not None else 0
+
+    def _open(self, path: str, record: Record) -> Gate:
+        return Gate(self._files.local(path), self._catalog.program, self._name, record.epoch)
+
+    def make(self, record: Record, on_progress: OnProgress | None) -> Record:
+        """Make a gate with what the last refresh has; it counts when the record is made that is returned."""
+        if not isinstance(self._files, LocalFiles):
+            uri = self._files.uri("")
+            raise StoreError(
+                f"{uri} is no folder of this machine, and a hub talks with sites through an SQLite file in "
+                "its folder: keep the hub in a local folder, or write what the sites have with `hub.insert`",
+                path=uri,
+            )
+        self._files.remove(_DRAFT)
+        self._files.create(f"{FOLDER}/about.txt", _ABOUT.encode())
+        self._files.create(f"{_DRAFT}/about.txt", _ABOUT.encode())
+        draft = self._open(f"{_DRAFT}/gate.db", record)
+        try:
+            on_rows = _told_of(self._files.uri(""), on_progress)
+            fill(draft, self._files, self._catalog, record, self._name, on_rows)
+            word = draft.start(record.arrived)
+        finally:
+            draft.close()
+        self._files.settle(_DRAFT)
+        self.close()
+        for name in self._files.list(FOLDER):
+            if f"{FOLDER}/{name}".startswith(_FILE):
+                self._files.remove(f"{FOLDER}/{name}")
+        self._files.move(f"{_DRAFT}/gate.db", _FILE)
+        self._files.remove(_DRAFT)
+        self._gate = self._open(_FILE, record)
+        self._fits = True
+        now = time.time_ns() // 1000
+        return msgspec.structs.replace(record, number=record.number + 1, made_us=now, gate=word)
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that goes with the last refresh; StoreError when there is none."""
+        gate = self._the_gate
+        if not self._fits:
+            raise self._another(gate)
+        return gate
+
+    @property
+    def _the_gate(self) -> Gate:
+        if self._gate is None:
+            path = self._files.local(_FILE)
+            found = "is missing" if self._damage is None else f"cannot be opened ({self._damage})"
+            raise StoreError(
+                f"{path}, through which this hub talks with sites, {found}: put it back; or call "
+                "hub.rebuild_gate(), and what the last refresh has becomes the hub's own rows (docs/HUB.md "
+                "says what that does to bags)",
+                path=path,
+            ) from self._damage
+        return self._gate
+
+    @staticmethod
+    def _another(gate: Gate) -> StoreError:
+        return StoreError(
+            f"{gate.path} does not go with the last refresh, but with another: put back the one that does; "
+            "or call hub.adopt_gate() to go by what it has, or hub.rebuild_gate() to go by the last refresh",
+            path=gate.path,
+        )
+
+    def take_in(
+        self,
+        arrivals: Sequence[Arrival],
+        record: Record,
+        reject: Callable[[Arrival, str], object],
+        *,
+        whole: bool = False,
+    ) -> Export:
+        """Put the hub's own writes into the gate; what has changed in the gate since a record was made.
+
+        `whole` is for a record that does not go with the gate: all that the gate has.
+        """
+        gate = self._the_gate
+        since = -1 if whole else gate.told(record.gate)
+        if since is None:
+            raise self._another(gate)
+        for arrival in arrivals:
+            relation = self._catalog.program.relations[arrival.relation]
+            chunks = stored_chunks(self._files, arrival, relation)
+            try:
+                gate.put(arrival.number, relation, chunks, present=arrival.present)
+            except (DataError, pa.ArrowException, OSError) as error:
+                reject(arrival, str(error).strip().partition("\n")[0])
+        return export(self._files, gate, record, since=since)
+
+    def recorded(self, taken: Export, record: Record) -> Record:
+        """The record of a refresh by this export; the gate has its word before there is a record with it."""
+        return msgspec.structs.replace(
+            record,
+            gate=self._the_gate.tell(taken.head),
+            arrived=taken.arrived,
+            exported=max(record.exported, taken.numbered),
+        )
+
+    def finish(self, taken: Export, record: Record) -> None:
+        """The record of a refresh by this export is made; what fails now is done by a later refresh."""
+        self._fits = True
+        try:
+            self._the_gate.forget(record.gate, taken.noted)
+        except StoreError as error:
+            warnings.warn(f"what the gate had noted is still there: {error}", RuntimeWarning, stacklevel=2)
+        self._files.remove(EXPORTS)
+
+    def origin(self, name: str, row: tuple[Any, ...]) -> str:
+        """The name of the site that wrote a row of a relation; without a gate it is the hub."""
+        return self._name if self._gate is None else self._gate.origin(name, row)
+
+    def close(self) -> None:
+        """Close the gate."""
+        if self._gate is not None:
+            self._gate.close()
+            self._gate = None
+
+
+def _told_of(peer: str, on_progress: OnProgress | None) -> Callable[[int], None]:
+    def told(rows: int) -> None:
+        if on_progress is not None:
+            on_progress(Progress(peer, "filling", rows, 0, 0, 0))
+
+    return told
