@@ -1,10 +1,10 @@
 """The inbox as a source of Structured Streaming, and the stream that has a hub refresh.
 
 An offset is the greatest number of a whole write that lay there, and the last commit of the gate, by which
-sites write, beside the run that saw them. So every run
-begins with a batch, whatever its checkpoint says; what a batch takes in is for the record to say, which has
-the number up to which all writes are in. The checkpoint is therefore of no more use than to Spark: it may be
-lost, of another time, or ahead of the store.
+sites write, beside the run that saw them. So every run begins with a batch, whatever its checkpoint says;
+what a batch takes in is for the record to say, which has the number up to which all writes are in. The
+checkpoint is therefore of no more use than to Spark: it may be lost, of another time, or ahead of the
+store.
 """
 
 from __future__ import annotations
