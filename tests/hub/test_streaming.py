@@ -360,12 +360,12 @@ def test_the_source_lists_what_lies_there(hub, tmp_path):
     source = InboxSource({"uri": LocalFiles(tmp_path).uri(""), "run": "r"})
     reader = source.streamReader(None)
     start = reader.initialOffset()
-    assert reader.latestOffset(start, None) == {"run": "r", "number": 0}
+    assert reader.latestOffset(start, None) == {"run": "r", "number": 0, "gate": 0}
     for number in range(2):
         hub.insert("b", [(number, 0)])
     (tmp_path / "inbox" / "000000000009-unmarked").mkdir()
     (tmp_path / "inbox" / "mine").mkdir()
-    assert reader.latestOffset(start, None) == {"run": "r", "number": 2}
+    assert reader.latestOffset(start, None) == {"run": "r", "number": 2, "gate": 0}
     (partition,) = reader.partitions(start, {"run": "r", "number": 1})
     ((number, name),) = reader.read(partition)
     assert number == 1
