@@ -1,4 +1,4 @@
-"""How executors compute: as the documentation has it, and to the last digit as a site does."""
+"""How a hub computes: as the documentation has it, and to the last digit as a site does."""
 
 import math
 from decimal import Decimal

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.hub.quick import quickly
 
-from everview.errors import DataError, ProgramError, StoreError
+from everview.errors import DataError, StoreError
 from everview.hub import Change, Hub
 from everview.hub.contents import scan
 from everview.hub.files import LocalFiles
@@ -192,14 +192,6 @@ def test_create_never_replaces(tmp_path):
 
 
 class TestRefusals:
-    def test_views_are_named(self, tmp_path):
-        program = Program.parse(
-            "CREATE TABLE t (f DOUBLE); CREATE MATERIALIZED VIEW v AS "
-            "SELECT a.f FROM t AS a LEFT JOIN t AS b ON power(a.f, b.f) > 2"
-        )
-        with pytest.raises(ProgramError, match=r"view v: power.*cannot be run on Spark: Python.*by itself"):
-            Hub.open(tmp_path, program)
-
     def test_names(self, hub):
         with pytest.raises(DataError, match="v is a view"):
             hub.insert("v", [(1, 2)])

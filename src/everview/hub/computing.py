@@ -1,4 +1,4 @@
-"""How executors compute what a view may be made of: a table for people, made from what is compiled.
+"""How Spark's SQL computes what a view may be made of: a table for people, made from what is compiled.
 
     python -m everview.hub.computing
 

@@ -1,7 +1,4 @@
-"""A hub: a program's relations and views at scale, kept by Spark.
-
-What Spark cannot compute exactly is refused when the hub is opened.
-"""
+"""A hub: a program's relations and views at scale, kept by Spark."""
 
 from __future__ import annotations
 
@@ -17,10 +14,9 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.engines.spark.by_python import register_functions
-from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
-from everview.errors import DataError, ProgramError, StoreError
+from everview.errors import DataError, StoreError
 from everview.hub.compact import Compactor
 from everview.hub.comparing import compared
 from everview.hub.contents import contents, local_rows
@@ -46,7 +42,6 @@ from everview.hub.why import Refreshed, why
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation
-from everview.planner.circuit.parts import plans_of
 from everview.planner.why.answer import Provenance
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, SyncReport
@@ -124,7 +119,6 @@ class Hub:
         files = open_files(uri)
         retention = Retention(retain_refreshes, retain_days)
         kept = catalog(program)
-        _check_plans(kept)
         lease = hold(files)
         try:
             session = _session(spark)
@@ -414,14 +408,3 @@ def _session(spark: SparkSession | None) -> SparkSession:
     # Each shuffle would be a job of its own, and a refresh has many small ones.
     session.conf.set("spark.sql.adaptive.enabled", "false")
     return register_functions(session)
-
-
-def _check_plans(catalog: Catalog) -> None:
-    """Refuse, by the view's name, what Spark cannot run exactly: the rows may be few now and many later."""
-    circuit = catalog.circuit
-    for name in catalog.program.views:
-        try:
-            for plan in plans_of(circuit, name):
-                compile_plan(plan, lambda scan: scan.name)
-        except ProgramError as error:
-            raise ProgramError(f"view {name}: {error.message}", hint=error.hint) from error
