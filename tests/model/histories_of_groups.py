@@ -218,7 +218,29 @@ def strangers(shortcuts):
         ground.compare()
 
 
+def a_members_page(shortcuts):
+    """o inserts x and is copied; m has x from the copy. o founds alone, and comes to m's group by t. m, which
+    reads o for the first time, and as a member, is not sent x, for it has it; and hears that it joins anew.
+    """
+    for relation in "RKBW":
+        ground = Ground(0, shortcuts)
+        m, t, o = (Site(ground, name, relation) for name in "mto")
+        ground.meet_all([m, t], "a")
+        o.write([("insert", relation, X)])
+        twin = _copied(ground, o)
+        ground.pull(twin, m)
+        ground.pull(m, twin)
+        o.found(relation)
+        ground.pull(o, t)
+        if o.groups[relation] != m.groups[relation] or not m.rows(relation):
+            raise RuntimeError("the history does not set out as told")
+        ground.pull(m, o)
+        if not m.rows(relation):
+            raise WrongError("x, which nobody has deleted, is lost")
+
+
 MEETINGS = {
+    "a member's page": a_members_page,
     "strangers": strangers,
     "no shift": no_shift,
     "write below": write_below,

@@ -190,6 +190,8 @@ def read(site, froms, after, limit, asked):
         done = found[-1][2].version <= upto
         upto = site.head if done else upto
         found = [item for item in found if item[2].version <= upto]
+    if asked is not None:
+        found = [(stream, key, row) for stream, key, row in found if not has(asked, stream, row)]
     return Page(
         site.inc,
         site.name,
@@ -213,6 +215,12 @@ def read(site, froms, after, limit, asked):
         [*site.bases, *site.received],
         {s: (sponsor, *cursor(site, sponsor, s)) for s, (sponsor, _) in site.provisional.items()},
     )
+
+
+def has(asked, stream, row):
+    """Whether a reader that is a member has a row, whoever it got it from: then it is left out."""
+    member = stream in asked.groups and stream in asked.vectors
+    return member and row.origin is not None and asked.vectors[stream].covers(*row.origin)
 
 
 def covered_derivation(site, stream, key, asked):
@@ -256,8 +264,11 @@ def apply(site, page, rows, *, partial=False):
         None if page.cut else [s for s, start in page.froms.items() if start == 0 and listed(site, s, page)]
     )
     groups = {s: g for s, g in page.groups.items() if s not in page.provisional}
+    joined = set(site.joined)
     if site.settle(groups, page, page.sender, listing):
         return None
+    if page.cut and not joined <= site.joined and "a member's page" not in site.shortcuts:
+        return None  # it was for a member, and is not the whole: who has left asks again
     streams = wanted(site, page)
     if not streams:
         return None
