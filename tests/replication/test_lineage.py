@@ -7,6 +7,7 @@ import pytest
 from tests.replication.sites import World, assert_equal, talk
 
 from everview.engines.sqlite.stamps import SHIFT
+from everview.replication.wire import encode
 
 DAY = 24 * 3600
 
@@ -84,6 +85,28 @@ def test_a_copy_of_a_store_that_never_spoke_does_not_bring_back_what_is_deleted(
         site.replica.collect()
     talk(original, *sites.values(), rounds=4)
     check(assert_equal(original, *sites.values()), 2, 3)
+
+
+@pytest.mark.parametrize("page_rows", [1, 20_000])
+def test_who_joins_anew_keeps_what_it_was_not_sent_as_a_member(world, tmp_path, page_rows):
+    """m has rows of o by a copy, and reads o for the first time as o joins its group: it is not sent what it
+    has, and hears that it has to join anew.
+    """
+    m, t, original = world.site("m"), world.site("t"), world.site("o", tmp_path / "o.db")
+    talk(m, t)
+    write_some(original, 1)
+    copy_store(original, tmp_path / "copy.db")
+    copy = world.site("copy", tmp_path / "copy.db")
+    m.sync(copy)
+    list(original.replica.batch(0))  # it founds alone
+    original.replica.answer(encode(t.replica.ask("o")))  # and leaves, but what it answers is lost
+    write_some(original, 2)
+    for site in (m, t, original, copy):
+        site.replica._page_rows = page_rows
+    original.sync(m)
+    check(assert_equal(m, original), 1, 2)
+    talk(m, t, original, copy, rounds=6)
+    check(assert_equal(m, t, original, copy), 1, 2)
 
 
 @pytest.mark.parametrize("spoke", [False, True])

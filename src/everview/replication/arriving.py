@@ -72,6 +72,8 @@ class Arriving:
     rights: Rights
     on_change: OnChange | None = None
     told: Mapping[str, Mapping[str, Told]] = field(init=False)
+    left: set[str] = field(init=False, default_factory=set)
+    """The streams whose group was left for the sender's."""
 
     def __post_init__(self) -> None:
         self.told = known_in(self.last)
@@ -110,9 +112,11 @@ class Arriving:
             return Outcome.LEFT
         if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
             return Outcome.REWOUND
-        left, strange = self.knowledge.groups.settle(
+        self.left, strange = self.knowledge.groups.settle(
             self.gossip.groups, self.told, self.sender, self._listed()
         )
+        if self.left and self.page.cut:  # what was asked for as a member is not the whole
+            return Outcome.LEFT
         streams: dict[str, bool] = {}
         news = False
         for stream, start in self.page.froms.items():
@@ -121,7 +125,7 @@ class Arriving:
             if stream in strange:
                 self._warn_waiting(stream)
                 return Outcome.REFUSED if self._stays(stream) else Outcome.UNLISTED
-            if stream in left and start > 0:
+            if stream in self.left and start > 0:
                 return Outcome.LEFT
             cursor = state.cursors.get(self.sender, {}).get(stream, START)
             whole = start == 0 and stream not in state.joined  # it does not matter what was read before

@@ -141,6 +141,9 @@ class Conversation(Teller):
             told = known_in(message)
             listed = () if overheard else None
             left, _ = knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)
+            if left:
+                with self._store.writing() as writer:
+                    Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
             knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             # A site that is only fed tells it no other way.
             knowledge.membership.believe(told, knowledge.groups.strangers())
@@ -243,6 +246,8 @@ class Conversation(Teller):
                 if found is Outcome.REWOUND:
                     renewal.rewound(knowledge, connection, self._writing, self.opened_at)
                     self.opened_at = commit.version
+            if cut.left:
+                Staging.clear_all(connection)
             staging.clear()
             self._look_ahead(connection)
             self._note_source(cut.sender, applied)

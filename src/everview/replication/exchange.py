@@ -28,6 +28,7 @@ class Exchange:
         self._taken = self._given = False
         self._stalls = self._refused = 0
         self._reached = b""
+        self._ended = self._again = False
 
     def open(self) -> bytes:
         """Return the first message."""
@@ -59,6 +60,8 @@ class Exchange:
                 self._given = False  # there is more to give now than there was before
             if applied.outcome is Outcome.REFUSED and self._given:
                 self._taken = True  # there is nothing for us there
+        if message.request is not None and self._ended and not self._again:
+            self._given, self._again = False, True  # the peer has left its group for ours: it needs the whole
         give = None
         if message.request is not None and not self._given:
             give = self._replica.serve(message)
@@ -80,7 +83,7 @@ class Exchange:
                 peer=self._peer,
                 retry=True,
             )
-        last = give is not None and give.page.done
+        last = self._ended = give is not None and give.page.done
         given = _rows(None if give is None else give.page) + self.report.sent_rows
         if last and given and self._replica.receives_views:
             self._taken = False  # what we tell changes what we are told of views: ask once more

@@ -68,3 +68,8 @@ class Staging:
     def clear(self) -> None:
         """Forget them."""
         self.connection.execute(f"DELETE FROM {PAGES} WHERE sender = ?", (self.sender,))
+
+    @staticmethod
+    def clear_all(connection: sqlite3.Connection) -> None:
+        """Forget the pages of every sender: they were for a member of a group that was left."""
+        connection.execute(f"DELETE FROM {PAGES}")
