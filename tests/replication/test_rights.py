@@ -184,7 +184,7 @@ def owned(site):
 
 def unbind(site):
     """A site whose door is open: it writes what is not its own."""
-    site._writing._check_owner = site._writing._check_replaced = lambda *_: None
+    site._writing._check_owner = site._writing.check_replaced = lambda *_: None
 
 
 def test_rows_of_owners_go_everywhere_over_anyone(three):
