@@ -24,6 +24,9 @@ Places = NDArray[np.int64]
 Edges = NDArray[Any]
 Open = Callable[[Part], pa.Table]
 
+_AT_ONCE = 8
+"""How many times more ranked rows than are found in the end a task may look at."""
+
 _AHEAD = 2
 """How many times more ranked rows are read at first than are needed: some of them are gone."""
 
@@ -171,8 +174,8 @@ def _ends(
         taken, cut, edges = _taken(tables, hashes, depth, last=last)
         if taken is None:
             break
-        rows += taken.num_rows
-        _check(rows, most)
+        # Of what several runs have of a key, most is not needed; but a task has to hold it for a moment.
+        _check(taken.num_rows // _AT_ONCE, most)
         joined = merged([taken], layout)
         owners = np.searchsorted(hashes, joined.column(HASH).to_numpy())
         certain = ~cut[owners]
@@ -184,6 +187,8 @@ def _ends(
         counts = np.bincount(owners[certain], minlength=len(hashes))
         enough = ~cut | (counts >= needed)
         found.append(joined.filter(pa.array(certain & enough[owners])))
+        rows += found[-1].num_rows
+        _check(rows, most)
         hashes, needed, depth = hashes[~enough], needed[~enough], 4 * depth[~enough]
     return [table for table in found if table.num_rows]
 
