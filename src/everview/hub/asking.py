@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -78,8 +78,7 @@ def _hashes(memory: Memory, hashed: Hashed, lookup: Lookup) -> Hashes:
     memory.run("@keys", lookup.keys)
     table = memory.table("@keys")
     keys = lookup.kept.keys
-    by_place = replace(hashed, columns=tuple(range(len(keys))), spread=False)
-    return by_place.of(tuple(lookup.kept.schema[place] for place in keys), table)
+    return hashed.of_keys(tuple(lookup.kept.schema[place] for place in keys), table)
 
 
 def _most(asked: Sequence[Hashes]) -> tuple[Hashes, Places]:

@@ -38,6 +38,9 @@ SCAN = 0.6
 SAMPLE = 10_000
 """How many rows of a table are looked at."""
 
+WORTH_A_JOB = 1.0
+"""So many seconds it must save: what is small is done by the driver, which knows only deltas."""
+
 MARGIN = 1.5
 """How many times cheaper it must be to compute anew: an estimate is an estimate."""
 
@@ -90,7 +93,7 @@ class Costs:
     def choice(self, group: Group, arrived: Mapping[str, Arriving]) -> Choice:
         """What to do with a group of views when so many rows of each relation have arrived."""
         delta, anew = self._by_delta(group, arrived) / 1e6, self._anew(group, arrived) / 1e6
-        return Choice(MARGIN * anew < delta, delta, anew)
+        return Choice(MARGIN * anew < delta and delta - anew > WORTH_A_JOB, delta, anew)
 
     def least_recomputed(self, group: Group) -> int | None:
         """From how many changed rows of each of its relations on a group is computed anew; None for never."""

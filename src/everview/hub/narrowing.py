@@ -9,16 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from everview.engines.spark.types import arrow_table
 from everview.hub.contents import Found, local_table, stored_table
 from everview.hub.files import Files
 from everview.hub.record import Record
+from everview.hub.runs import distinct
 from everview.hub.tables import Catalog
 from everview.language.expressions import Call, Column, Expression, InList, IsDistinct, Literal, Not
 from everview.language.plan import Filter, Plan, Scan, map_inputs
@@ -119,8 +119,7 @@ class Narrowing:
             return local_table(self.files, self.catalog, self.record, name, self.small)
         hashed = self.catalog.hashed(table)
         fields = tuple(self.catalog.schemas[table][column] for column in hashed.columns)
-        found = replace(hashed, columns=tuple(range(len(fields)))).of(fields, arrow_table(fields, keys))
-        hashes = np.unique(found)
+        hashes = distinct(hashed.of_keys(fields, arrow_table(fields, keys)))
         return local_table(self.files, self.catalog, self.record, name, self.most, Found(table, hashes))
 
 

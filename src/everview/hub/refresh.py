@@ -31,9 +31,6 @@ __all__ = ["EACH_ARRIVAL", "Change", "RefreshReport", "Refreshing"]
 EACH_ARRIVAL = 8
 """How many rows a lookup may find for a row that has arrived, before the driver is not even tried."""
 
-WORTH_A_JOB = 1.0
-"""So many seconds it must save to compute something anew, before the executors do what the driver could."""
-
 
 @dataclass(frozen=True, slots=True)
 class RefreshReport:
@@ -123,21 +120,16 @@ class Refreshing:
         common = self._spark, self._files, self._catalog, self._before, self._tasks
         vain = 0
         anew = [group for group, choice in choices.items() if choice.recomputed]
-        saved = sum(choices[group].delta_seconds - choices[group].recompute_seconds for group in anew)
-        if saved < WORTH_A_JOB and EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) <= self._most:
+        if not anew and EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) <= self._most:
             try:
-                return SmallRefresh(*common, self._most).run(arrivals), _told(choices, ())
+                return SmallRefresh(*common, self._most).run(arrivals), _told(choices)
             except TooManyRowsError as error:
                 vain = error.jobs
         outcome = LargeRefresh(*common).run(arrivals, anew)
         outcome.jobs += vain
-        return outcome, _told(choices, anew)
+        return outcome, _told(choices)
 
 
-def _told(choices: Mapping[Group, Choice], anew: Sequence[Group]) -> dict[str, Choice]:
-    """What was chosen for each view, and what was done."""
-    return {
-        view: replace(choice, recomputed=group in anew)
-        for group, choice in choices.items()
-        for view in sorted(group.views)
-    }
+def _told(choices: Mapping[Group, Choice]) -> dict[str, Choice]:
+    """What was chosen for each view."""
+    return {view: choice for group, choice in choices.items() for view in sorted(group.views)}

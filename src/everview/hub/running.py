@@ -82,6 +82,10 @@ class Running:
         # Or Spark would find nobody to call, and say so at length.
         atexit.register(self.end)
 
+    def __repr__(self) -> str:
+        state = "running" if self.is_active else "ended" if self.error is None else f"failed: {self.error}"
+        return f"Running(trigger={self.trigger!r}, {state})"
+
     @property
     def is_active(self) -> bool:
         """Whether it goes on."""

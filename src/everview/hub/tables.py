@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,10 @@ class Hashed:
     columns: tuple[int, ...]
     spread: bool = False
     relation: Relation | None = None
+
+    def of_keys(self, schema: Schema, keys: pa.Table) -> Hashes:
+        """The hash of rows of which only the columns that it is made of are given."""
+        return replace(self, columns=tuple(range(len(self.columns))), spread=False).of(schema, keys)
 
     def of(self, schema: Schema, rows: pa.Table) -> Hashes:
         """The hash of each row."""
