@@ -38,8 +38,8 @@ class Hashed:
     relation: Relation | None = None
 
     def of_keys(self, schema: Schema, keys: pa.Table) -> Hashes:
-        """The hash of rows of which only the columns that it is made of are given."""
-        return replace(self, columns=tuple(range(len(self.columns))), spread=False).of(schema, keys)
+        """The hash of keys alone, of these columns."""
+        return replace(self, columns=tuple(range(len(schema))), spread=False).of(schema, keys)
 
     def of(self, schema: Schema, rows: pa.Table) -> Hashes:
         """The hash of each row."""
