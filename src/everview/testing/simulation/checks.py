@@ -9,7 +9,7 @@ from typing import Any
 from everview.engines.reference import evaluate_views
 from everview.language.relations import Semantics
 from everview.testing.simulation.device import Device
-from everview.testing.simulation.lattices import marks, versions
+from everview.testing.simulation.lattices import fingerprint, marks, versions
 from everview.testing.simulation.oracle import Event, History, Numbers
 
 Row = tuple[Any, ...]
@@ -34,7 +34,7 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
         waiting = history.waiting(name, seen, device.come) | history.unsettled(name, seen)
         wanted = _but(history, name, waiting, history.contents(name, seen))
         found = _but(history, name, waiting, rows[name])
-        if found != wanted:
+        if not _same(found, wanted):
             raise Wrong(f"{device.name} shows {name} {_differ(found, wanted)}")
     if len(hosted) == len(program.relations):
         tables = {name: list(found.elements()) for name, found in rows.items()}
@@ -42,7 +42,7 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
             if name not in device.hosts:
                 continue
             shown = device.rows(name)
-            if shown != Counter(result.rows):
+            if not _same(shown, Counter(result.rows)):
                 raise Wrong(f"{device.name} keeps view {name} {_differ(shown, Counter(result.rows))}")
             if transfers and name == "torn" and shown:
                 raise Wrong(f"{device.name} shows transfers in part: {sorted(shown)}")
@@ -78,6 +78,10 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
         seen = device.seen.get(name, frozenset())
         new: list[dict[str, Any]] = []
         if relation.semantics is Semantics.SET:
+            looks = (device.store, fingerprint(connection, engine, name), seen)
+            if device.told.get(name) == looks:  # nothing came or went since all of it was looked at
+                continue
+            device.told[name] = looks
             known = history.longest(seen)
             for *cells, length in sorted(marks(connection, engine, name) - history.marks(seen), key=repr):
                 row = tuple(cells)
@@ -120,7 +124,7 @@ def check_all(devices: Iterable[Device], history: History) -> None:
             raise Wrong(f"{device.name} never became a member of {missing}")
         for name in sorted(device.hosts):
             found = device.rows(name)
-            if found != expected[name]:
+            if not _same(found, expected[name]):
                 raise Wrong(f"in the end {device.name} shows {name} {_differ(found, expected[name])}")
 
 
@@ -132,7 +136,7 @@ def _expected(
     for name, numbers in survived.items():
         _check_latest(history, name, numbers, wanted[name])
         wanted[name] = _agreed(devices, history, name, wanted[name], history.unsettled(name, numbers))
-    if history.evaluated is None or history.evaluated[0] != wanted:
+    if history.evaluated is None or not all(_same(history.evaluated[0][n], wanted[n]) for n in wanted):
         tables = {name: list(found.elements()) for name, found in wanted.items()}
         views = evaluate_views(history.program, tables)
         history.evaluated = (wanted, {name: Counter(view.rows) for name, view in views.items()})
@@ -143,9 +147,9 @@ def _agreed(
     devices: list[Device], history: History, name: str, wanted: Counter[Row], unsettled: set[Row]
 ) -> Counter[Row]:
     """What is wanted; of keys that are unsettled, what the first site that holds them shows."""
-    shown = next((device.rows(name) for device in devices if name in device.hosts), Counter[Row]())
     if not unsettled:
         return wanted
+    shown = next((device.rows(name) for device in devices if name in device.hosts), Counter[Row]())
     inserted = {event.row for event in history.events if (event.relation, event.action) == (name, "insert")}
     chosen = shown - _but(history, name, unsettled, shown)
     if not chosen.keys() <= inserted:
@@ -155,12 +159,18 @@ def _agreed(
 
 def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[Row]) -> None:
     """Whoever wins, it is one of the latest writes: what all of them deleted does not return."""
-    if history.program.relations[name].semantics is not Semantics.SET:
+    if history.program.relations[name].semantics is not Semantics.SET or numbers in history.looked_into:
         return
     unsettled = history.unsettled(name, numbers)
     for row, actions in history.latest(numbers).items():
         if row not in unsettled and ("insert" if rows[row] else "delete") not in actions:
             raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
+    history.looked_into.add(numbers)
+
+
+def _same(found: Counter[Row], wanted: Counter[Row]) -> bool:
+    """Compare as dictionaries do, which takes a tenth of the time: neither counts a row as often as never."""
+    return dict.__eq__(found, wanted)
 
 
 def _differ(found: Counter[Row], wanted: Counter[Row]) -> str:

@@ -69,6 +69,8 @@ class Device:
         """Where the store went back to without noticing, until it does: the incarnation and its head."""
         self.checked: tuple[Any, ...] = ()
         """What it was like when it was last found to be right."""
+        self.told: dict[str, tuple[Any, ...]] = {}
+        """Relation → what its causal lengths were like when they were last compared with the writes."""
         self._program, self._clocks, self._page_rows, self._hosts = program, clocks, page_rows, hosts
         if image:
             self.path.write_bytes(image)

@@ -18,6 +18,13 @@ def marks(connection: sqlite3.Connection, engine: Engine, relation: str) -> set[
     return set(connection.execute(f"SELECT {stored.listed}, cl FROM {stored.table.name}"))
 
 
+def fingerprint(connection: sqlite3.Connection, engine: Engine, relation: str) -> Row:
+    """Of a set: what is another after any change, for a tenth of what reading all of it takes."""
+    table = engine.relations[relation].table.name
+    found: Row = connection.execute(f"SELECT count(*), total(cl), max(version) FROM {table}").fetchone()
+    return found
+
+
 def lengths(connection: sqlite3.Connection, engine: Engine, relation: str) -> dict[Row, int]:
     """Of a set: tuple → causal length."""
     return {row[:-1]: row[-1] for row in marks(connection, engine, relation)}

@@ -54,6 +54,8 @@ class History:
     events: list[Event] = field(default_factory=list)
     evaluated: tuple[Contents, Contents] | None = field(default=None, repr=False)
     """What the views were last made of, and what they were."""
+    looked_into: set[Numbers] = field(default_factory=set, repr=False)
+    """Writes to a set whose outcome was found to be one of the latest."""
     forgotten: dict[tuple[str, Row], set[Numbers]] = field(default_factory=dict)
     """Relation and key → the writes that a site had seen when it had forgotten the key."""
 
