@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +17,7 @@ from everview.hub.memory import Memory
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable, table_name
-from everview.hub.routing import PARCEL_SCHEMA, PARCELS, Batches, Parcel, scattered
+from everview.hub.routing import PARCEL_SCHEMA, PARCELS, Batches, Parcel, batched, scattered
 from everview.hub.runs import Part, Run
 from everview.hub.small import Change, Outcome
 from everview.hub.stages import Stages
@@ -26,8 +26,14 @@ from everview.hub.tables import Catalog, Hashed
 
 __all__ = ["TARGET_ROWS", "LargeRefresh"]
 
-TARGET_ROWS = 250_000
-"""About how many rows that have arrived a task gets: it holds in memory what becomes of them."""
+TARGET_ROWS = 1_000_000
+"""About how many rows a task begins with at most: it holds in memory what becomes of them."""
+
+TARGET_BYTES = 64_000_000
+"""About how many bytes of files that is at most, however few rows they are."""
+
+_SENT_ROWS = 100_000
+"""How many rows a task reads before it sends them on."""
 
 _MOST_TARGETS = 2**15
 
@@ -49,11 +55,9 @@ class LargeRefresh:
 
     def run(self, arrivals: Sequence[Arrival], anew: Sequence[Group] = ()) -> Outcome:
         """Write new runs of every table that changes, and of all tables of what is computed anew."""
-        rows = sum(arrival.rows for arrival in arrivals)
         touched = {arrival.relation for arrival in arrivals}
         stages = Stages(self._catalog, touched, anew, first=not self._before.refresh)
-        rows += sum(run.rows for name in stages.scanned for run in self._before.runs(table_name(name)))
-        targets = min(max(self._tasks, -(-rows // TARGET_ROWS)), _MOST_TARGETS)
+        targets = self._targets(arrivals, stages)
         plant = self._plant(stages, targets)
         frame = self._begun(stages, plant)
         for table in self._catalog.relations:
@@ -69,6 +73,15 @@ class LargeRefresh:
         outcome = _outcome(frame.toArrow())
         outcome.replaced = stages.anew & self._catalog.layouts.keys()
         return outcome
+
+    def _targets(self, arrivals: Sequence[Arrival], stages: Stages) -> int:
+        """Into how many ranges the work is divided: as few as memory allows, for each is a task a stage."""
+        scanned = [part for name in stages.scanned for part in self._parts(table_name(name))]
+        rows = sum(arrival.rows for arrival in arrivals) + sum(part.rows for part in scanned)
+        size = sum(entry.size for arrival in arrivals for entry in self._files.find(arrival.folder))
+        size += sum(part.length for part in scanned)
+        wanted = max(self._tasks, -(-rows // TARGET_ROWS), -(-size // TARGET_BYTES))
+        return min(wanted, _MOST_TARGETS)
 
     def _plant(self, stages: Stages, targets: int) -> Plant:
         catalog, circuit = self._catalog, self._catalog.circuit
@@ -104,11 +117,11 @@ class LargeRefresh:
             if operator.first is not None:
                 memory.run("@first", operator.first)
                 produced[operator.name] = memory.table("@first")
-        batches = [parcel.batch() for parcel in plant.emit(memory, produced, {})]
+        sent = list(plant.emit(memory, produced, {}))
         memory.close()
         if stages.scanned:
-            batches += [Parcel(target, TICKET, b"").batch() for target in range(plant.targets)]
-        return self._spark.createDataFrame(pa.Table.from_batches(batches, PARCEL_SCHEMA))
+            sent += [Parcel(target, TICKET, b"") for target in range(plant.targets)]
+        return self._spark.createDataFrame(pa.Table.from_batches(batched(sent), PARCEL_SCHEMA))
 
     def _sent(self, table: LatticeTable, arrivals: Sequence[Arrival], targets: int) -> DataFrame:
         """What has arrived for a relation, read from its files and sent to where it is stored."""
@@ -128,14 +141,27 @@ class LargeRefresh:
 def _sending(table: LatticeTable, hashed: Hashed, targets: int) -> Callable[[Batches], Batches]:
     schema = arrow_schema(table.arrived.schema)
 
-    def run(batches: Batches) -> Batches:
-        for batch in batches:
-            if batch.num_rows:
-                rows = pa.Table.from_batches([batch]).cast(schema)
-                for parcel in scattered(table.name, rows, hashed.of(table.schema, rows), targets):
-                    yield parcel.batch()
+    def sent(batches: Batches) -> Iterator[Parcel]:
+        for rows in _gathered(batches):
+            cast = rows.cast(schema)
+            yield from scattered(table.name, cast, hashed.of(table.schema, cast), targets)
 
-    return run
+    return lambda batches: batched(sent(batches))
+
+
+def _gathered(batches: Batches) -> Iterator[pa.Table]:
+    """So many rows at once that some go to every target."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= _SENT_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _outcome(told: pa.Table) -> Outcome:

@@ -6,7 +6,7 @@ of a range, what the rows are, and the rows themselves as an Arrow stream with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ __all__ = [
     "PARCELS",
     "PARCEL_SCHEMA",
     "Parcel",
+    "batched",
     "parcels",
     "range_of",
     "read_rows",
@@ -36,6 +37,9 @@ _STEPS = 2**16
 _ROWS = 100_000
 """How many rows a parcel has at most."""
 
+_LARGE = 1_000_000
+"""Bytes of a parcel that goes alone."""
+
 Batches = Iterator[pa.RecordBatch]
 Payload: TypeAlias = Any
 """Bytes, or a buffer of Arrow's."""
@@ -49,12 +53,34 @@ class Parcel:
     stream: str
     payload: Payload
 
-    def batch(self) -> pa.RecordBatch:
-        """As Spark takes it."""
-        ends = pa.py_buffer(np.array([0, len(self.payload)], dtype=np.int32))
-        payload = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(self.payload)])
-        arrays = [pa.array([self.target], pa.int32()), pa.array([self.stream]), payload]
-        return pa.RecordBatch.from_arrays(arrays, schema=PARCEL_SCHEMA)
+
+def batched(parcels: Iterable[Parcel]) -> Batches:
+    """Parcels as Spark takes them: each batch costs it as much as some 30 kB, so small ones go together."""
+    waiting: list[Parcel] = []
+    size = 0
+    for parcel in parcels:
+        if len(parcel.payload) >= _LARGE:
+            yield _batch([parcel])
+            continue
+        waiting.append(parcel)
+        size += len(parcel.payload)
+        if size >= _LARGE:
+            yield _batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(parcels: Sequence[Parcel]) -> pa.RecordBatch:
+    payloads = [pa.py_buffer(parcel.payload) for parcel in parcels]
+    ends = np.cumsum([0, *(payload.size for payload in payloads)], dtype=np.int32)
+    data = payloads[0] if len(payloads) == 1 else pa.py_buffer(b"".join(payloads))
+    arrays = [
+        pa.array([parcel.target for parcel in parcels], pa.int32()),
+        pa.array([parcel.stream for parcel in parcels], pa.string()),
+        pa.Array.from_buffers(pa.binary(), len(parcels), [None, pa.py_buffer(ends), data]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARCEL_SCHEMA)
 
 
 def range_of(target: int, targets: int) -> tuple[int, int]:

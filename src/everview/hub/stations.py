@@ -25,7 +25,7 @@ from everview.hub.operating import found_table, is_too_little, operate, put_foun
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.relations import LatticeTable
 from everview.hub.relations.base import Joined
-from everview.hub.routing import Parcel, parcels, range_of, read_rows
+from everview.hub.routing import Parcel, batched, parcels, range_of, read_rows
 from everview.hub.runs import FOLDER, HASH, Part, distinct, gathered, merged, packed, sealed
 from everview.hub.searching import Request, search
 from everview.hub.small import weights
@@ -44,20 +44,19 @@ def running(plant: Plant, stage: Stage) -> Callable[[Batches], Batches]:
     """The task of a stage."""
     needed = stage.needed
 
-    def run(batches: Batches) -> Batches:
+    def run(batches: Batches) -> Iterator[Parcel]:
         streams: dict[str, list[pa.Buffer]] = {}
         target = -1
         for parcel in parcels(batches):
             target = parcel.target
             if parcel.stream in (RESULTS, TICKET) or parcel.stream in stage.passed:
-                yield parcel.batch()
+                yield parcel
             if parcel.stream in needed:
                 streams.setdefault(parcel.stream, []).append(parcel.payload)
         if target >= 0:
-            station = _Station(plant, stage, target, streams)
-            yield from (parcel.batch() for parcel in station.run())
+            yield from _Station(plant, stage, target, streams).run()
 
-    return run
+    return lambda batches: batched(run(batches))
 
 
 class _Station:
@@ -107,8 +106,10 @@ class _Station:
     def _merge(self, table: LatticeTable) -> tuple[pa.Table, pa.Table | None]:
         """Join what has come with what is stored; the change of the relation, and what is stored anew."""
         come = self._table(table.name)
-        asked = Request(self._plant.parts[table.name], table.layout, distinct(come.column(HASH).to_numpy()))
-        stored = search(asked, *self._range, self._opened, None)
+        parts, stored = self._plant.parts[table.name], None
+        if parts:
+            asked = Request(parts, table.layout, distinct(come.column(HASH).to_numpy()))
+            stored = search(asked, *self._range, self._opened, None)
         joined = table.joined(come, stored, self._plant.version)
         grown, change = self._by_plans(table, come, stored) if joined is None else joined
         self._count(table.relation.name, change)

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from tests.engines.spark.samples import EDGES
 
+from everview.engines.spark import identity
 from everview.engines.spark.identity import tuple_ids
 from everview.engines.spark.types import arrow_table
 from everview.language.identity import tuple_id
@@ -64,3 +65,9 @@ def test_whole_numbers_without_nulls_go_another_way():
     chance = random.Random(1)
     check(["ä", "d", "a", "s"], of_edges(chance, nulls=0))
     check(["ä", "d", "a", "s"], lambda _: [])
+
+
+@pytest.mark.parametrize("nulls", [0, 0.3])
+def test_ids_are_made_some_at_a_time(monkeypatch, nulls):
+    monkeypatch.setattr(identity, "_AT_ONCE", 33)
+    check(["ä", "d", "a", "s"], of_edges(random.Random(1), nulls=nulls))

@@ -25,6 +25,9 @@ __all__ = ["tuple_ids"]
 
 Bytes = NDArray[np.uint8]
 
+_AT_ONCE = 8_192
+"""Rows whose messages are made at once: so many stay in the processor's caches until they are hashed."""
+
 _WHOLE = {Kind.BIGINT, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP}
 
 
@@ -34,14 +37,15 @@ def tuple_ids(relation: Relation, columns: Sequence[pa.ChunkedArray], rows: int)
     start = struct.pack(">I", len(name)) + name
     cells = sorted(zip(relation.schema, columns, strict=True), key=lambda cell: cell[0].name.encode())
     arrays = [(field, _one(column)) for field, column in cells]
-    if all(field.type.kind in _WHOLE and not array.null_count for field, array in arrays):
-        messages = _even(start, arrays, rows)
-    else:
-        messages = _uneven(start, arrays, rows)
-    sha256 = hashlib.sha256
-    digests = b"".join([sha256(message).digest() for message in messages])
-    whole = np.frombuffer(digests, dtype=np.uint8).reshape(rows, 32)
-    return np.ascontiguousarray(whole[:, :ID_BYTES]).view(f"V{ID_BYTES}").reshape(rows)
+    even = all(field.type.kind in _WHOLE and not array.null_count for field, array in arrays)
+    sha256, found = hashlib.sha256, np.empty((rows, ID_BYTES), dtype=np.uint8)
+    for first in range(0, rows, _AT_ONCE):
+        some = min(_AT_ONCE, rows - first)
+        sliced = [(field, array.slice(first, some)) for field, array in arrays]
+        messages = _even(start, sliced, some) if even else _uneven(start, sliced, some)
+        digests = b"".join([sha256(message).digest() for message in messages])
+        found[first : first + some] = np.frombuffer(digests, dtype=np.uint8).reshape(some, 32)[:, :ID_BYTES]
+    return found.view(f"V{ID_BYTES}").reshape(rows)
 
 
 def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -49,23 +53,35 @@ def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _even(start: bytes, arrays: Sequence[tuple[Field, pa.Array]], rows: int) -> list[memoryview]:
-    """Messages of one length: a matrix, a row each."""
-    pieces: list[Bytes] = [_repeated(start, rows)]
-    for field, array in arrays:
+def _even(start: bytes, arrays: Sequence[tuple[Field, pa.Array]], rows: int) -> list[bytes]:
+    """Messages of one length: all begin as the same bytes, into which the values are written."""
+    message, places = start, []
+    for field, _ in arrays:
         before, _ = cell_encoder(field)
-        pieces += [_repeated(before + struct.pack(">I", 8), rows), _big_endian(field, array)]
-    matrix = np.concatenate(pieces, axis=1)
-    view, width = memoryview(matrix.tobytes()), matrix.shape[1]
-    return [view[place : place + width] for place in range(0, rows * width, width)]
-
-
-def _repeated(piece: bytes, rows: int) -> Bytes:
-    return np.broadcast_to(np.frombuffer(piece, dtype=np.uint8), (rows, len(piece)))
+        places.append(len(message) + len(before) + 4)
+        message += before + struct.pack(">I", 8) + bytes(8)
+    cells = np.dtype(
+        {
+            "names": [str(place) for place in places],
+            "formats": [">i8"] * len(places),
+            "offsets": places,
+            "itemsize": len(message),
+        }
+    )
+    messages = np.frombuffer(bytearray(message) * rows, dtype=cells)
+    for place, (field, array) in zip(places, arrays, strict=True):
+        messages[str(place)] = _whole(field, array)
+    found: list[bytes] = messages.view(f"V{len(message)}").tolist()
+    return found
 
 
 def _big_endian(field: Field, array: pa.Array) -> Bytes:
     """Eight bytes a value; NULLs as anything."""
+    return _whole(field, array).astype(">i8").view(np.uint8).reshape(len(array), 8)
+
+
+def _whole(field: Field, array: pa.Array) -> NDArray[Any]:
+    """Values as whole numbers; NULLs as anything."""
     match field.type.kind:
         case Kind.DOUBLE:
             values: NDArray[Any] = double_bits(array)
@@ -77,10 +93,10 @@ def _big_endian(field: Field, array: pa.Array) -> Bytes:
             )
         case _:
             values = array.fill_null(0).to_numpy(zero_copy_only=False)
-    return values.astype(">i8").view(np.uint8).reshape(len(array), 8)
+    return values
 
 
-def _uneven(start: bytes, arrays: Sequence[tuple[Field, pa.Array]], rows: int) -> list[memoryview]:
+def _uneven(start: bytes, arrays: Sequence[tuple[Field, pa.Array]], rows: int) -> list[bytes]:
     """Messages of any length, in one buffer; the cell of a NULL is empty."""
     pieces: list[Any] = [pa.repeat(pa.scalar(start, pa.large_binary()), rows)]
     for field, array in arrays:
@@ -96,8 +112,9 @@ def _uneven(start: bytes, arrays: Sequence[tuple[Field, pa.Array]], rows: int) -
     joined = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.large_binary()))
     _, offsets, data = joined.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[joined.offset : joined.offset + rows + 1].tolist()
-    view = memoryview(data) if data is not None else memoryview(b"")
-    return [view[a:b] for a, b in itertools.pairwise(ends)]
+    # Slices of bytes are copies, and still made in half the time that views of them take.
+    whole = data.to_pybytes() if data is not None else b""
+    return [whole[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def _fixed(cells: Bytes) -> pa.Array:
