@@ -34,10 +34,13 @@ def run(*, quick: bool) -> Result:
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         bench = _Bench(spark, Path(folder), orders)
         small = _Bench(spark, Path(folder) / "small", max(orders // 10, 1))
-        figures, rows = bench.measure(deltas, warm, timed, plainly)
         growth = _growth(small, bench, deltas["1k"], warm, timed)
+        figures, rows = bench.measure(deltas, warm, timed, plainly)
         figures["growth_1m_to_10m"] = growth
         rows.append(("1k refresh, 10 times the base", f"{growth:.2f} times the time"))
+        aged = _growth(small, bench, deltas["1k"], 0, timed)
+        figures["growth_after_all"] = aged
+        rows.append(("the same after all of it", f"{aged:.2f} times the time"))
         figures["cold_1k_seconds"] = bench.cold(deltas["1k"])
         rows.append(("1k refresh, cold file cache", f"{figures['cold_1k_seconds']:.2f} s"))
         bench.check()
@@ -147,6 +150,7 @@ def _growth(small: _Bench, large: _Bench, rows: int, warm: int, timed: int) -> f
     """The median time on the large base by that on the small one, taken in turns."""
     for _ in range(warm):
         small.refresh(rows)
+        large.refresh(rows)
     pairs = [(small.refresh(rows), large.refresh(rows)) for _ in range(timed)]
     return statistics.median(b for _, b in pairs) / statistics.median(a for a, _ in pairs)
 

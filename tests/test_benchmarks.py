@@ -25,6 +25,7 @@ FIGURES = {
         "speedup_1m",
         "p95_over_p50_1k",
         "growth_1m_to_10m",
+        "growth_after_all",
         "jobs_1k",
     },
     "join": STREAMS,

@@ -22,6 +22,7 @@ from everview.engines.spark.session import start_session
 from everview.errors import StoreError
 from everview.hub import Hub
 from everview.hub import hub as hub_module
+from everview.hub import store as store_module
 from everview.hub.inbox import Inbox
 from everview.hub.large import LargeRefresh
 from everview.hub.lease import Claim
@@ -50,8 +51,8 @@ STAGES = {
     "looked up": ((SmallRefresh, LargeRefresh), ("_relations", "_begun"), "after"),
     "computed": ((SmallRefresh, LargeRefresh), ("_keep", "_sent"), "before"),
     "runs written": (Refreshing, "_outcome", "after"),
-    "before record": (hub_module, "commit", "before"),
-    "after record": (hub_module, "commit", "after"),
+    "before record": (store_module, "commit", "before"),
+    "after record": (store_module, "commit", "after"),
     "inbox forgotten": (Inbox, "forget", "after"),
 }
 """Where each stage of a write and a refresh is passed."""
@@ -109,7 +110,7 @@ def child(folder, seed, start, stage, passes, executors):
     """Write and refresh from a number on until killed, or die when a stage is passed for that many times."""
     hub = quickly(Hub.open(folder, PROGRAM, spark=small_session()))
     if executors:
-        hub._driver_rows = FEW_ROWS
+        hub._store.driver_rows = FEW_ROWS
     say("opened")
     if stage:
         left = iter(range(passes))
@@ -221,9 +222,11 @@ def check_views(hub):
 
 def check_files(hub, folder):
     """There is what records name, what has arrived since, and nothing else."""
-    record = latest(hub._files, PROGRAM.hash)
-    assert record == hub._record
-    named = {path for number in refreshes(hub._files) for path in read(hub._files, number).paths()}
+    record = latest(hub._store.files, PROGRAM.hash)
+    assert record == hub._store.record
+    named = {
+        path for number in refreshes(hub._store.files) for path in read(hub._store.files, number).paths()
+    }
     assert {f"runs/{path.name}" for path in (folder / "runs").glob("*")} == named
     inbox = list((folder / "inbox").glob("*"))
     assert all(int(path.name.split("-")[0]) > record.arrived for path in inbox)

@@ -15,7 +15,7 @@ from tests.hub.quick import quickly
 
 from everview.engines.reference import evaluate_views
 from everview.hub import Hub
-from everview.hub import hub as hub_module
+from everview.hub import store as store_module
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.site import Site
@@ -143,7 +143,7 @@ def child(store, folder, owner, name):
     hub.insert("m", [(1, "own")])
     hub.delete("m", [(1, "old")])
     hub.insert("k", [(1, "own")])
-    places = {"hub": hub_module, "gate": hub_module.Gate}
+    places = {"hub": store_module, "gate": store_module.Gate}
     setattr(places[owner], name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     hub.refresh()
 

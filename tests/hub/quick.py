@@ -8,5 +8,5 @@ def quickly(hub):
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
     }.items():
-        hub._spark.conf.set(setting, value)
+        hub._store.spark.conf.set(setting, value)
     return hub

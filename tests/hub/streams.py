@@ -72,8 +72,8 @@ def check(hub, numbers):
 
 def is_in(hub):
     """Whether nothing that has arrived is left; the number of a write that failed is in no refresh."""
-    arrived = hub._record.arrived
-    return all(number <= arrived for number, _ in whole_writes(hub._files))
+    arrived = hub._store.record.arrived
+    return all(number <= arrived for number, _ in whole_writes(hub._store.files))
 
 
 def opened(folder, spark):
@@ -89,7 +89,7 @@ def child(folder, start):
     for number in range(start, start + 10_000):
         write(hub, number)
         say("wrote", number)
-        say("refresh", hub._record.refresh)
+        say("refresh", hub._store.record.refresh)
         time.sleep(0.02)
 
 

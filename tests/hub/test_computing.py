@@ -35,7 +35,7 @@ def test_the_documentation_has_the_table():
 
 def test_executors_and_a_site_agree(spark, tmp_path):
     with quickly(Hub.open(tmp_path, PROGRAM, spark=spark)) as hub, ev.Site.open(":memory:", PROGRAM) as site:
-        hub._driver_rows = 0
+        hub._store.driver_rows = 0
         for store in (hub, site):
             store.insert("r", ROWS)
         hub.refresh()

@@ -109,8 +109,8 @@ def test_how_many_rows_a_key_has_is_sampled(spark, tmp_path):
         assert set(report.choices) == {"met"}
         assert not report.choices["met"].recomputed
         sampler = Sampler(open_files(tmp_path))
-        operator = next(o for o in hub._catalog.circuit.operators.values() if o.lookups)
-        means = {sampler.rows_a_key(kept.name, hub._record) for kept in operator.kept}
+        operator = next(o for o in hub._store.catalog.circuit.operators.values() if o.lookups)
+        means = {sampler.rows_a_key(kept.name, hub._store.record) for kept in operator.kept}
         assert means == {100.0, 1.0}
         text = hub.explain("met")
         assert "s of one core by delta" in text

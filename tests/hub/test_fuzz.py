@@ -26,7 +26,7 @@ class HubStore:
     def __init__(self, folder, spark, program, *, by_turns):
         self._hub = quickly(Hub.open(folder, program, spark=spark))
         self._hub.refresh()
-        self._driver_rows = self._hub._driver_rows
+        self._driver_rows = self._hub._store.driver_rows
         self._executors = itertools.cycle([False, False, by_turns])
         self.executed = 0
 
@@ -41,9 +41,9 @@ class HubStore:
     def _change(self, relation):
         executors = next(self._executors)
         self.executed += executors
-        self._hub._driver_rows = 0 if executors else self._driver_rows
+        self._hub._store.driver_rows = 0 if executors else self._driver_rows
         changes = self._hub.refresh().changes
-        self._hub._driver_rows = self._driver_rows
+        self._hub._store.driver_rows = self._driver_rows
         return changes.get(relation, Change(0, 0))
 
     def together(self):

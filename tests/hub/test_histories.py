@@ -87,7 +87,7 @@ def test_views_equal_their_queries_after_every_refresh(spark, tmp_path, monkeypa
     seen = {relation: [] for relation in PROGRAM.relations}
     with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
         quickly(hub)
-        hub._driver_rows = 1_000_000 if way == "driver" else 30
+        hub._store.driver_rows = 1_000_000 if way == "driver" else 30
         before = {view: Counter() for view in PROGRAM.views}
         for step in range(5):
             for relation in PROGRAM.relations:

@@ -70,7 +70,7 @@ def test_the_last_write_of_a_row_counts_and_lengths_only_grow(hub):
 
 
 def lengths(hub):
-    stored = scan(hub._spark, hub._files, hub._catalog, hub._record, "r:u")
+    stored = scan(hub._store.spark, hub._store.files, hub._store.catalog, hub._store.record, "r:u")
     return sorted(map(tuple, stored.select("c0", "c1").collect()))
 
 
@@ -94,7 +94,7 @@ def test_a_crash_between_files_leaves_the_refresh_before(hub, spark, tmp_path, m
     hub.insert("u", [(2,)])
     with monkeypatch.context() as patch:
         patch.setattr(
-            "everview.hub.hub.commit", lambda files, record: (_ for _ in ()).throw(KeyboardInterrupt)
+            "everview.hub.store.commit", lambda files, record: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
             hub.refresh()
@@ -107,15 +107,15 @@ def test_a_crash_between_files_leaves_the_refresh_before(hub, spark, tmp_path, m
 
 def test_a_write_that_others_overtake_is_not_lost(hub, monkeypatch):
     """A slow write has a smaller number than a quick one that a refresh finds before it."""
-    mark = hub._inbox._mark
+    mark = hub._store.inbox._mark
 
     def overtaken(arrival, rows):
-        monkeypatch.setattr(hub._inbox, "_mark", mark)
+        monkeypatch.setattr(hub._store.inbox, "_mark", mark)
         hub.insert("u", [(2,)])
         assert hub.refresh().arrivals == 0
         mark(arrival, rows)
 
-    monkeypatch.setattr(hub._inbox, "_mark", overtaken)
+    monkeypatch.setattr(hub._store.inbox, "_mark", overtaken)
     hub.insert("u", [(1,)])
     assert hub.refresh().arrivals == 2
     assert hub.rows("u") == [(1,), (2,)]
@@ -171,14 +171,14 @@ def test_a_store_whose_rows_are_found_by_another_hash_stays_so(spark, tmp_path):
     LocalFiles(tmp_path).create("refreshes/000000000001.json", msgspec.json.encode(old))
     for rows in (1_000_000, 1):
         with quickly(Hub.open(tmp_path, PROGRAM, spark=spark)) as hub:
-            hub._driver_rows = rows
+            hub._store.driver_rows = rows
             hub.insert("u", [(1,), (rows,)])
             hub.insert("t", [ROW])
             hub.refresh()
             hub.delete("u", [(rows,)])
             hub.insert("t", [ROW])
             assert hub.refresh().changes == {"u": Change(0, 1)}
-            assert not hub._record.ids
+            assert not hub._store.record.ids
             assert hub.rows("u") == ([(1,)] if rows > 1 else [])
             assert hub.rows("t") == [ROW]
 

@@ -34,7 +34,7 @@ def go_on(told, spark, prepare=lambda: None, *, executors=False):
     with Hub.open(told.folder, PROGRAM, spark=spark) as hub:
         quickly(hub)
         if executors:
-            hub._driver_rows = FEW_ROWS
+            hub._store.driver_rows = FEW_ROWS
         prepare()
         for number in range(told.wrote, told.wrote + 2):
             relation, present, rows = history(told.seed, number)

@@ -153,7 +153,7 @@ def claims(monkeypatch):
     monkeypatch.setattr("everview.hub.hub.hold", functools.partial(Claim, limit=limit))
 
     def pause(hub):
-        hub._lease.stop()
+        hub._store.lease.stop()
         time.sleep(limit + 0.05)
 
     return pause
@@ -161,7 +161,7 @@ def claims(monkeypatch):
 
 def wake(hub):
     """Its thread was stopped with it: that it renews nothing is of the past."""
-    hub._lease._ended.clear()
+    hub._store.lease._ended.clear()
 
 
 class TestPausedDrivers:
@@ -188,7 +188,7 @@ class TestPausedDrivers:
         claims(paused)
         with open_quickly(tmp_path, spark) as hub:
             hub.refresh()
-            monkeypatch.setattr(paused._lease, "check", lambda: None)
+            monkeypatch.setattr(paused._store.lease, "check", lambda: None)
             for attempt in (paused.refresh, lambda: paused.insert("t", [(2,)])):
                 with pytest.raises(StoreError, match="another hub has taken this store over"):
                     attempt()
@@ -217,7 +217,7 @@ class TestPausedDrivers:
         hub.refresh()
         assert hub.rows("t") == [(1,), (2,)]
         assert hub.rows("v") == [(2,)]
-        assert hub._record.epoch == 2
+        assert hub._store.record.epoch == 2
         hub.close()
         paused.close()
 
@@ -225,7 +225,7 @@ class TestPausedDrivers:
         """The write is refused when its number may be in a refresh already."""
         paused = open_quickly(tmp_path, spark)
         others = []
-        mark = paused._inbox._mark
+        mark = paused._store.inbox._mark
 
         def interrupted(arrival, rows):
             claims(paused)
@@ -234,7 +234,7 @@ class TestPausedDrivers:
             others[0].refresh()
             mark(arrival, rows)
 
-        monkeypatch.setattr(paused._inbox, "_mark", interrupted)
+        monkeypatch.setattr(paused._store.inbox, "_mark", interrupted)
         with pytest.raises(StoreError, match="another hub has taken this store over"):
             paused.insert("t", [(1,)])
         (hub,) = others

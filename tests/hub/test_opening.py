@@ -87,7 +87,7 @@ def test_created_files_outlast_a_loss_of_power(tmp_path, monkeypatch):
 def test_what_spark_has_written_lasts_before_the_write_is_marked(spark, tmp_path, monkeypatch):
     with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
         power = Power(tmp_path, monkeypatch)
-        mark = hub._inbox._mark
+        mark = hub._store.inbox._mark
 
         def checked(arrival, rows):
             written = list((tmp_path / arrival.folder).glob("*.parquet"))
@@ -95,7 +95,7 @@ def test_what_spark_has_written_lasts_before_the_write_is_marked(spark, tmp_path
             assert all(power.keeps(path) for path in written)
             mark(arrival, rows)
 
-        monkeypatch.setattr(hub._inbox, "_mark", checked)
+        monkeypatch.setattr(hub._store.inbox, "_mark", checked)
         (tmp_path / "inbox").mkdir()
         assert hub.insert("t", spark.range(3).withColumnRenamed("id", "k")) == 3
         assert hub.insert("t", spark.range(0).withColumnRenamed("id", "k")) == 0

@@ -13,8 +13,8 @@ from tests.hub.quick import quickly
 
 from everview.errors import DataError, StoreError
 from everview.hub import Hub
-from everview.hub import hub as hub_module
 from everview.hub import peering as peering_module
+from everview.hub import store as store_module
 from everview.hub.gate import Gate
 from everview.language.program import Program
 from everview.site import Site
@@ -38,9 +38,9 @@ def test_random_histories(spark, tmp_path):
             worlds.step()
         for action in (worlds.own, worlds.own, worlds.write, worlds.write, worlds.sync):
             action()
-        driver_rows, hub._driver_rows = hub._driver_rows, 4
+        driver_rows, hub._store.driver_rows = hub._store.driver_rows, 4
         worlds.refresh()
-        hub._driver_rows = driver_rows
+        hub._store.driver_rows = driver_rows
         worlds.settle()
         worlds.close()
 
@@ -49,14 +49,14 @@ STAGES = {
     "own writes in the gate": (peering_module, "export", "before"),
     "exported": (peering_module, "export", "after"),
     "told": (Gate, "tell", "after"),
-    "before the record": (hub_module, "commit", "before"),
-    "after the record": (hub_module, "commit", "after"),
+    "before the record": (store_module, "commit", "before"),
+    "after the record": (store_module, "commit", "after"),
     "before it is forgotten": (Gate, "forget", "before"),
 }
 MAKING = {
     "filled": (peering_module, "fill", "after"),
     "named": (peering_module.LocalFiles, "move", "after"),
-    "before its record": (hub_module, "commit", "before"),
+    "before its record": (store_module, "commit", "before"),
 }
 
 

@@ -194,11 +194,11 @@ class TestPublishing:
             hub.insert("u", [(number,)])
             hub.refresh()
         hub.publish()
-        runs = hub._record.runs("r:u")
-        hub._compactor.wait()
+        runs = hub._store.record.runs("r:u")
+        hub._store.compactor.wait()
         hub.insert("t", ROWS[:1])
         hub.refresh()
-        assert len(hub._record.runs("r:u")) < len(runs)
+        assert len(hub._store.record.runs("r:u")) < len(runs)
         assert hub.publish().written == ("t",)
 
     def test_only_what_changed_is_written(self, hub, tmp_path, open_hub):
@@ -294,20 +294,20 @@ class TestFreshness:
     def test_none_publishes_nothing(self, hub):
         hub.insert("u", [(1,)])
         hub.refresh()
-        assert publications.last(hub._files) is None
+        assert publications.last(hub._store.files) is None
 
     def test_what_is_published_is_no_older(self, open_hub, tmp_path, monkeypatch):
         with open_hub(freshness=60) as hub:
             now = movable_clock(monkeypatch)
             hub.insert("u", [(1,)])
             hub.refresh()
-            assert publications.last(hub._files).refresh == 1
+            assert publications.last(hub._store.files).refresh == 1
             hub.insert("u", [(2,)])
             hub.refresh()
-            assert publications.last(hub._files).refresh == 1
+            assert publications.last(hub._store.files).refresh == 1
             now[0] += 61_000_000
             hub.refresh()  # nothing has come, but what is published has grown old
-            assert publications.last(hub._files).refresh == 2
+            assert publications.last(hub._store.files).refresh == 2
             assert plain(by_polars(place(tmp_path, "u"))) == [(1,), (2,)]
 
 

@@ -139,18 +139,18 @@ class TestManyRows:
 
     @pytest.fixture
     def hub(self, hub):
-        hub._driver_rows = 2
+        hub._store.driver_rows = 2
         return hub
 
     def test_a_damaged_page_fails_the_refresh_and_is_set_aside_by_the_next(self, hub, tmp_path):
         folder, file = write_bad(hub, tmp_path)
         garbled(folder, file)
-        record = hub._record
+        record = hub._store.record
         with pytest.raises(
             StoreError, match=rf"nothing was refreshed.*{folder.name}: {file.name} is damaged"
         ):
             hub.refresh()
-        assert hub._record == record
+        assert hub._store.record == record
         assert hub.rows("t") == []
         check_set_aside(hub, tmp_path, "is damaged")
 

@@ -13,7 +13,7 @@ from tests.hub.streams import PROGRAM, check, is_in, killed, opened, until, writ
 
 from everview.errors import DataError, StoreError
 from everview.hub import Hub, running
-from everview.hub import hub as hub_module
+from everview.hub import store as store_module
 from everview.hub.files import LocalFiles
 from everview.hub.record import commit, latest, refreshes
 from everview.hub.refresh import Refreshing
@@ -43,7 +43,7 @@ def test_what_is_no_trigger(text):
 
 
 def records(hub):
-    return refreshes(hub._files)
+    return refreshes(hub._store.files)
 
 
 def test_a_run(hub, spark):
@@ -101,7 +101,7 @@ def test_random_writes_while_it_runs(hub):
             number = next(numbers)
             hub.insert("b", [(number, number % streams.KEYS)])
             if rng.random() < 0.2:
-                hub.insert("b", hub._spark.sql(f"SELECT -{number}L AS n, 0L AS a"))
+                hub.insert("b", hub._store.spark.sql(f"SELECT -{number}L AS n, 0L AS a"))
                 done.append(-number)
             done.append(number)
 
@@ -174,7 +174,7 @@ class TestCheckpoints:
     def test_lost_while_it_runs(self, hub, tmp_path):
         inbox = tmp_path / "inbox"
         with hub.run(NOW) as run:
-            with hub._turn:
+            with hub._store.turn:
                 write(hub, 0)
                 shutil.copytree(inbox, tmp_path / "copy")
             until(lambda: is_in(hub), run)
@@ -207,7 +207,7 @@ def contents(folder):
 def test_what_is_removed_from_the_inbox_by_hand(hub, tmp_path):
     with hub.run(NOW) as run:
         until(lambda: run.last_report, run)
-        with hub._turn:
+        with hub._store.turn:
             folders = []
             for number in range(4):
                 before = {*(tmp_path / "inbox").glob("*")}
@@ -216,7 +216,7 @@ def test_what_is_removed_from_the_inbox_by_hand(hub, tmp_path):
             (folders[0] / "part-0.parquet").unlink()
             (folders[1] / "_arrival.json").unlink()
             shutil.rmtree(folders[2])
-        until(lambda: len(run.rejected) == 3 and hub._record.arrived == 4, run)
+        until(lambda: len(run.rejected) == 3 and hub._store.record.arrived == 4, run)
         reasons = {rejected.name: rejected.reason for rejected in run.rejected}
         assert reasons == {
             folders[0].name: "its files have 0 rows, but 1 were written",
@@ -234,10 +234,10 @@ def test_what_is_removed_from_the_inbox_by_hand(hub, tmp_path):
 
 def test_a_write_that_fails_does_not_keep_back_those_behind_it(hub, monkeypatch):
     """A slow write has a smaller number than a quick one, so that one waits; then the slow one fails."""
-    mark, reached, fail = hub._inbox._mark, threading.Event(), threading.Event()
+    mark, reached, fail = hub._store.inbox._mark, threading.Event(), threading.Event()
 
     def slow(arrival, rows):
-        monkeypatch.setattr(hub._inbox, "_mark", mark)
+        monkeypatch.setattr(hub._store.inbox, "_mark", mark)
         reached.set()
         fail.wait(streams.PATIENCE)
         raise StoreError("the disk is full")
@@ -246,7 +246,7 @@ def test_a_write_that_fails_does_not_keep_back_those_behind_it(hub, monkeypatch)
         with pytest.raises(StoreError, match="the disk is full"):
             hub.insert("b", [(1, 0)])
 
-    monkeypatch.setattr(hub._inbox, "_mark", slow)
+    monkeypatch.setattr(hub._store.inbox, "_mark", slow)
     with hub.run(NOW) as run:
         until(lambda: run.last_report, run)
         writer = threading.Thread(target=fails)
@@ -276,7 +276,7 @@ class TestFailures:
                 raise OSError("no space left")
             commit(files, record)
 
-        monkeypatch.setattr(hub_module, "commit", fails)
+        monkeypatch.setattr(store_module, "commit", fails)
         run = hub.run(NOW)
         write(hub, 0)
         until(lambda: is_in(hub), run)
@@ -311,11 +311,11 @@ class TestFailures:
     def test_a_store_that_another_has_taken_over(self, hub, caplog):
         run = hub.run(NOW)
         until(lambda: run.last_report, run)
-        with hub._turn:
+        with hub._store.turn:
             write(hub, 0)
-            record = latest(hub._files, PROGRAM.hash)
+            record = latest(hub._store.files, PROGRAM.hash)
             taken = msgspec.structs.replace(record, number=record.number + 1, epoch=record.epoch + 1)
-            commit(hub._files, taken)
+            commit(hub._store.files, taken)
         with pytest.raises(StoreError, match="another hub has taken this store over"):
             run.wait(streams.PATIENCE)
         assert not [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -323,7 +323,7 @@ class TestFailures:
 
 def test_stopping_waits_for_the_refresh_under_way(hub, monkeypatch):
     """Spark would cancel its jobs."""
-    refresh, context = Refreshing.run, hub._spark.sparkContext
+    refresh, context = Refreshing.run, hub._store.spark.sparkContext
 
     def slow(self, arrivals):
         context.parallelize([0.5], 1).foreach(time.sleep)

@@ -154,7 +154,7 @@ class TestHubs:
             report = hub.vacuum()
             assert report.records == 5  # two publications, two refreshes and the opening
             assert report.bytes > 0
-            assert refreshes(hub._files) == [4, 5]
+            assert refreshes(hub._store.files) == [4, 5]
             for number in (3, 4):
                 assert (hub.rows("u", at=number), hub.rows("n", at=number)) == seen[number]
             assert versions(tmp_path, "u") == {2: [0, 1, 2], 3: [0, 1, 2, 3]}
@@ -185,7 +185,7 @@ class TestHubs:
         hub.publish()
         hub.insert("u", [(2,)])
         named = arrows(tmp_path)
-        monkeypatch.setattr("everview.hub.hub.commit", Crash(None, after=0))
+        monkeypatch.setattr("everview.hub.store.commit", Crash(None, after=0))
         with pytest.raises(KeyboardInterrupt):
             hub.refresh()
         monkeypatch.undo()
@@ -211,7 +211,7 @@ class TestHubs:
 
     def test_it_waits_for_a_refresh_under_way(self, open_hub, tmp_path, monkeypatch):
         with open_hub(retain_refreshes=1) as hub:
-            monkeypatch.setattr("everview.hub.hub.vacuum", functools.partial(vacuum, grace=0))
+            monkeypatch.setattr("everview.hub.store.vacuum", functools.partial(vacuum, grace=0))
             hub.insert("u", [(1,)])
             written, go_on = threading.Event(), threading.Event()
 
@@ -220,7 +220,7 @@ class TestHubs:
                 assert go_on.wait(20)
                 commit(files, record)
 
-            monkeypatch.setattr("everview.hub.hub.commit", slow)
+            monkeypatch.setattr("everview.hub.store.commit", slow)
             refreshing = threading.Thread(target=hub.refresh)
             vacuuming = threading.Thread(target=hub.vacuum)
             refreshing.start()
@@ -239,5 +239,5 @@ class TestHubs:
             for step, wanted in enumerate([[1, 2], [1, 2, 3], [3, 4], [3, 4, 5]]):
                 hub.insert("u", [(step,)])
                 hub.refresh()
-                assert refreshes(hub._files) == wanted
+                assert refreshes(hub._store.files) == wanted
             assert hub.rows("n") == [(4,)]

@@ -192,7 +192,7 @@ def test_a_closed_hub_says_so(streams):
 @pytest.mark.parametrize("small", [why.SMALL, -1])
 def test_too_many_rows_are_refused_by_the_limits_name(streams, monkeypatch, small):
     monkeypatch.setattr(why, "SMALL", small)
-    streams._driver_rows = 3
+    streams._store.driver_rows = 3
     assert str(streams.why("r", BASE[0])) == "t1"
     with pytest.raises(LimitError, match="more than 3 rows") as raised:
         streams.why("n", (3,))
