@@ -2,8 +2,9 @@
 
 Views that share operators go together. By delta, an operator reads the changes of its kept rows and, for each
 changed row, the rows of its key; anew, it reads all of them, but looks nothing up. How many rows a key has is
-sampled from the runs. The constants are microseconds a row of one core, measured with `hub_refresh` of the
-benchmarks; only their ratios matter for the choice.
+sampled from the runs. The constants are rough, microseconds a row of one core, and only their ratios matter
+for the choice; docs/BENCHMARKS.md has what the estimates were against what was measured. Rows of a relation
+that are dead count as if they lived, so that computing anew looks dearer the more of them there are.
 """
 
 from __future__ import annotations
