@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import everview as ev
+from everview.engines.spark.session import start_session
 
 PROGRAM = ev.Program.parse(
     """
@@ -28,6 +29,14 @@ CREATE MATERIALIZED VIEW turnover AS
 VIEWS = ("buyers", "bought", "turnover")
 _SCATTER = 6_700_417
 """A prime: its multiples visit all numbers below a base that it does not divide."""
+
+
+def session(*, quick: bool, cores: int | None = None, memory: str = "8g") -> SparkSession:
+    """Spark in this process; `quick` when there are so few rows that compiling a query takes longest."""
+    settings = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(cores or 2)}
+    if quick:
+        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    return start_session(master=f"local[{cores or '*'}]", settings=settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from pyspark.sql import SparkSession
 
 import everview as ev
 from benchmarks.harness import Result
-from benchmarks.hub_data import Sizes, orders
-from everview.engines.spark.session import start_session
+from benchmarks.hub_data import Sizes, orders, session
 
 PROGRAM = ev.Program.parse(
     """
@@ -35,7 +34,7 @@ _COLUMNS = ("id", "customer", "shop", "amount")
 def run(*, quick: bool) -> Result:
     """Measure with 10M rows; quick: 50k."""
     rows = 50_000 if quick else 10_000_000
-    spark = start_session(settings={"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": "2"})
+    spark = session(quick=quick)
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         bench = _Bench(spark, Path(folder), rows)
         bench.warm_up()

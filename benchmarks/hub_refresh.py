@@ -20,17 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 import everview as ev
 from benchmarks.harness import Result
-from benchmarks.hub_data import PROGRAM, Deltas, PlainSpark, Sizes, base, customers
-from everview.engines.spark.session import start_session
+from benchmarks.hub_data import PROGRAM, Deltas, PlainSpark, Sizes, base, customers, session
 
 _SIZES = {"1k": 1_000, "10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 
 
 def run(*, quick: bool) -> Result:
     """Measure with 10M orders; quick: 50k, deltas of a tenth of that at most, few repeats."""
-    orders, warm, timed, plainly = (50_000, 1, 3, 1) if quick else (10_000_000, 10, 20, 3)
+    orders, warm, timed, plainly = (50_000, 0, 2, 1) if quick else (10_000_000, 10, 20, 3)
     deltas = {name: min(rows, orders // 10) for name, rows in _SIZES.items()}
-    spark = start_session(settings={"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": "2"})
+    spark = session(quick=quick)
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         bench = _Bench(spark, Path(folder), orders)
         small = _Bench(spark, Path(folder) / "small", max(orders // 10, 1))

@@ -26,8 +26,7 @@ from pyspark.sql import SparkSession
 
 import everview as ev
 from benchmarks.harness import Result
-from benchmarks.hub_data import PROGRAM, Deltas, Sizes, base, customers
-from everview.engines.spark.session import start_session
+from benchmarks.hub_data import PROGRAM, Deltas, Sizes, base, customers, session
 
 DRIVER_MEMORY = "2g"
 
@@ -47,7 +46,7 @@ def run(*, quick: bool) -> Result:
     """Measure with up to 30M orders; quick: up to 30k."""
     scale = 1_000 if quick else 1
     million, thousand = 1_000_000 // scale, max(1_000 // scale, 10)
-    repeats, few, often = ((1, 2), (1, 2), (1, 8)) if quick else ((2, 5), (10, 20), (10, 500))
+    repeats, few, often = ((0, 1), (0, 1), (0, 4)) if quick else ((2, 5), (10, 20), (10, 500))
     alone = _Task(1, 4 * million, million, *repeats)
     bases = (1, 30) if quick else (1, 10, 30)
     tasks = [
@@ -139,11 +138,6 @@ def _memory(process: int) -> int:
     return total
 
 
-def _session(cores: int) -> SparkSession:
-    settings = {"spark.driver.memory": DRIVER_MEMORY, "spark.sql.shuffle.partitions": str(cores)}
-    return start_session(master=f"local[{cores}]", settings=settings)
-
-
 def _work(spark: SparkSession, task: _Task) -> dict[str, object]:
     sizes = Sizes(task.orders, max(task.orders // 10, 1), min(10_000, max(task.orders // 100, 1)))
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as name:
@@ -172,5 +166,6 @@ def _work(spark: SparkSession, task: _Task) -> dict[str, object]:
 
 if __name__ == "__main__":
     asked = [_Task(**one) for one in json.loads(sys.argv[1])]
-    session = _session(asked[0].cores)
-    print(json.dumps([_work(session, task) for task in asked]))
+    first = asked[0]
+    spark = session(quick=first.orders < 100_000, cores=first.cores, memory=DRIVER_MEMORY)
+    print(json.dumps([_work(spark, task) for task in asked]))
