@@ -7,9 +7,11 @@ import pytest
 from tests.planner.circuit.plain import CircuitStore, PlainCircuit, circuit_of
 
 from everview.language.program import Program
+from everview.language.types import BIGINT, decimal_type
 from everview.language.values import NAN
 from everview.planner.circuit import Keeping
 from everview.planner.circuit import doubles as digits_of
+from everview.planner.circuit.weighted import zero
 from everview.testing.fuzz.case import Case, generate_case
 from everview.testing.fuzz.check import Difference, check_case
 from everview.testing.fuzz.histories import Write
@@ -112,3 +114,10 @@ def sums_of_doubles(seed):
         rows = tuple({(chance.randint(0, 1), chance.choice(values)): None for _ in range(4)})
         history.append((Write(chance.choice(["insert", "insert", "delete"]), "r", rows),))
     return Case(program, tuple(history), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"), [(decimal_type(10, 2), "0.00"), (decimal_type(19, 0), "0"), (BIGINT, "0")]
+)
+def test_a_sum_over_nothing_has_the_digits_of_its_type(kind, shown):
+    assert str(zero(kind).value) == shown

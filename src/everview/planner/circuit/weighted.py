@@ -71,7 +71,7 @@ def compare(left: Expression, operator: str, right: Expression) -> Expression:
 
 def zero(kind: Type) -> Literal:
     """The 0 of a type that adds up."""
-    return Literal(Decimal(0) if kind.kind is Kind.DECIMAL else 0, kind)
+    return Literal(Decimal((0, (0,), -kind.digits[1])) if kind.kind is Kind.DECIMAL else 0, kind)
 
 
 def or_zero(value: Expression) -> Expression:
