@@ -7,12 +7,16 @@ import itertools
 import multiprocessing
 import os
 import pkgutil
+import signal
 import sys
 import time
 import traceback
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from tests import long
+
+TOLD = 100
+"""After how many cases a log, which shows no bar, has another line."""
 
 
 def areas():
@@ -33,6 +37,7 @@ def main():
     if arguments.cases:
         seeds = itertools.islice(seeds, arguments.cases)
     passed = failed = 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was found until then is told
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with Progress(*columns) as progress:
@@ -49,6 +54,8 @@ def main():
                     again = f"python -m tests.long {arguments.area} --cases 1 --seed {seed}"
                     progress.console.print(f"{error}\nseed {seed} failed; again with: {again}", markup=False)
                 progress.advance(task)
+                if not progress.console.is_terminal and (passed + failed) % TOLD == 0:
+                    progress.console.print(f"{passed:,} passed, {failed:,} failed so far", markup=False)
     except KeyboardInterrupt:
         pass
     if hasattr(area, "summary"):
