@@ -55,6 +55,8 @@ def test_a_task_reads_many_batches_before_it_sends(monkeypatch):
     assert [table.num_rows for table in found] == [30, 30]
     assert pa.concat_tables(found).column("c0").to_pylist() == list(range(60))
     assert [table.num_rows for table in large._gathered(iter(given[:2]))] == [20]
+    monkeypatch.setattr(large, "_SENT_BYTES", 150)  # a batch has 80
+    assert [table.num_rows for table in large._gathered(iter(given))] == [20, 20, 20]
 
 
 def test_wide_rows_are_divided_by_their_bytes(tmp_path):

@@ -33,7 +33,10 @@ TARGET_BYTES = 64_000_000
 """About how many bytes of files that is at most, however few rows they are."""
 
 _SENT_ROWS = 100_000
-"""How many rows a task reads before it sends them on."""
+"""How many rows a task reads before it sends them on,"""
+
+_SENT_BYTES = 32_000_000
+"""or how many bytes, however few rows these are."""
 
 _MOST_TARGETS = 2**15
 
@@ -152,14 +155,15 @@ def _sending(table: LatticeTable, hashed: Hashed, targets: int) -> Callable[[Bat
 def _gathered(batches: Batches) -> Iterator[pa.Table]:
     """So many rows at once that some go to every target."""
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
             rows += batch.num_rows
-        if rows >= _SENT_ROWS:
+            size += batch.nbytes
+        if rows >= _SENT_ROWS or size >= _SENT_BYTES:
             yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting)
 
