@@ -24,6 +24,7 @@ from everview.hub.record import Record, commit, read, require_epoch
 from everview.hub.refresh import EACH_ARRIVAL, Refreshing, RefreshReport
 from everview.hub.retention import Retention
 from everview.hub.screening import Rejected, Screening
+from everview.hub.shapes import write_shapes
 from everview.hub.tables import Catalog
 from everview.hub.vacuum import VacuumReport, vacuum
 from everview.replication.report import OnProgress
@@ -54,6 +55,7 @@ class Store:
         self.record = begin_epoch(files, catalog.program.hash)
         """The last refresh."""
         self.catalog = dataclasses.replace(catalog, ids=self.record.ids)
+        write_shapes(files, self.catalog)
         self.inbox = recover(files, self.record, name)
         self.peering = Peering(files, catalog, name, self.record)
         self.inbox.pass_over(self.peering.arrived)
