@@ -236,8 +236,9 @@ class World(Meetings):
             self.check(site)
 
     def expire(self, site):
+        """Who receives views only may give anyone up: it has nothing that the others could lose by it."""
         victim = self.rng.choice(self.sites)
-        if victim not in {site, *self.anchors}:
+        if victim not in ({site, *self.anchors} if site.bases else {site}):
             site.expire(victim.inc)
             self.count("expiries")
 

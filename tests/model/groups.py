@@ -97,6 +97,25 @@ class Groups:
             self.bound.clear()
             self.expire(old)
 
+    def is_fed(self, view, group):
+        """Whether somebody who is known here is left in the groups of all a view's inputs."""
+        parts = list(zip(VIEWS[view].inputs, group, strict=True))
+        return "views wait" in self.shortcuts or any(
+            all(self.members.get((inc, *part), 0) % 2 and (inc, *part) in self.sponsors for part in parts)
+            for inc in {holder[0] for holder in self.members}
+        )
+
+    def leave_the_lost(self):
+        """Nobody is left who could feed a view: it is in no group, and joins whichever is there next.
+
+        Nothing is written where it is received, so there is nothing that it would have to return for; and who
+        has come back founds no group before it is asked to, or one of a greater name.
+        """
+        for view in self.received:
+            if view in self.groups and not self.is_fed(view, self.groups[view]):
+                self.leave(view)
+                self.bound.discard(view)
+
     def lose_groups(self):
         """A new incarnation is listed nowhere, and holds what others may have forgotten with its consent."""
         self.former |= self.groups
@@ -106,8 +125,13 @@ class Groups:
         self.joined, self.groups, self.provisional = set(), {}, {}
 
     def may_return(self, stream, page):
-        """Whether this group may be joined: who must return goes to its former group, or where that went."""
-        if stream not in self.kinds or self._is_free(stream):
+        """Whether this group may be joined: who must return goes to its former group, or where that went.
+
+        A view goes to any where there is somebody to feed it.
+        """
+        if stream not in self.kinds:
+            return self.is_fed(stream, page.groups[stream])
+        if self._is_free(stream):
             return True
         former = self.former[stream]
         return former == page.groups.get(stream) or former in page.absorbed.get(stream, ())
@@ -136,6 +160,9 @@ class Groups:
                     strange = True
                 continue
             if theirs == ours:
+                continue
+            if stream in VIEWS and not self.is_fed(stream, theirs):
+                strange = True
                 continue
             if theirs < ours and "adopt the name" in self.shortcuts:
                 self.groups[stream] = theirs

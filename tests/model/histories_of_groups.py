@@ -186,6 +186,29 @@ def views_merge(shortcuts):
         raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(g.rows('v'))}")
 
 
+def views_wait(shortcuts):
+    """w receives a view of u, and gives u up. u returns: alone, or with t, whom it has met meanwhile. Nobody
+    else was in their group, so they found another, of a greater name; or none, before somebody asks.
+    """
+    for others in ("", "t"):
+        ground = Ground(0, shortcuts)
+        u, *rest = (Site(ground, name, "RKW") for name in ["u", *others])
+        w = Site(ground, "w", ["v"])
+        for site in (u, *rest):
+            site.write([("insert", "R", Y)])
+        _sync(ground, w, u)
+        w.expire(u.inc)
+        u.write([("insert", "R", X)])
+        for site in rest:
+            _sync(ground, site, u)
+        for _ in range(2):
+            _sync(ground, u, w)
+            for site in rest:
+                _sync(ground, site, u)
+        if w.rows("v") != u.rows("v"):
+            raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(u.rows('v'))}")
+
+
 def _copied(ground, site):
     twin = Site(ground, f"{site.name}c", site.hosts)
     twin.load(site.backup())
@@ -252,4 +275,5 @@ MEETINGS = {
     "provisional to all": provisional_to_all,
     "wait in line": wait_in_line,
     "views merge": views_merge,
+    "views wait": views_wait,
 }

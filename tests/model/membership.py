@@ -110,6 +110,7 @@ class Membership:
         for stream, (sponsor, _) in list(self.provisional.items()):
             if sponsor in self.expired_at and stream in self.provisional:
                 self.leave(stream)
+        self.leave_the_lost()
 
     def is_ours(self, stream, group):
         """Whether we are in a group, of the stream or of a relation that it tells of.

@@ -51,6 +51,7 @@ SHORTCUTS = {
     "a member's page": "who leaves its group joins by the page that it had asked for as a member",
     "strangers": "who has the rows of a store that was copied reads on when the original comes",
     "views merge": "a received view that joins anew keeps what it held",
+    "views wait": "a received view stays in a group where nobody is left who could feed it",
     # Derivations.
     "id sets": "a derivation is its set of ids, without branch and positions",
     "named lengths only": "only the lengths of ids that some derivation names travel",

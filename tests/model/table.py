@@ -33,6 +33,7 @@ FIRST = {
     "adopt the name": 76,
     "leavers retire": 116,
     "sponsor takes anyway": 10_234,
+    "views wait": 88,
     "id sets": 49,
     "named lengths only": 0,
     "passing keys only": 0,
