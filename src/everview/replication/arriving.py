@@ -73,7 +73,7 @@ class Arriving:
     on_change: OnChange | None = None
     told: Mapping[str, Mapping[str, Told]] = field(init=False)
     left: set[str] = field(init=False, default_factory=set)
-    """The streams whose group was left for the sender's."""
+    """The streams whose group was left, for the sender's or because nobody is left in it."""
 
     def __post_init__(self) -> None:
         self.told = known_in(self.last)
@@ -112,9 +112,11 @@ class Arriving:
             return Outcome.LEFT
         if knows_another_us(self.knowledge, self.connection, self.last, self.commit.version - 1):
             return Outcome.REWOUND
-        self.left, strange = self.knowledge.groups.settle(
+        self.left = self.knowledge.groups.leave_the_lost()
+        left, strange = self.knowledge.groups.settle(
             self.gossip.groups, self.told, self.sender, self._listed()
         )
+        self.left |= left
         if self.left and self.page.cut:  # what was asked for as a member is not the whole
             return Outcome.LEFT
         streams: dict[str, bool] = {}
@@ -204,9 +206,10 @@ class Arriving:
 
     def _stays(self, stream: str) -> bool:
         """Whether a stream in another group is not to come over, even if it is listed there."""
-        groups = self.knowledge.groups
+        groups, base = self.knowledge.groups, self.engine.streams[stream].is_base
         ours, theirs = groups.group(stream), self.gossip.groups[stream][0]
-        return stream in self.knowledge.state.provisional or ours is None or ours < theirs
+        waits = stream in self.knowledge.state.provisional or ours is None or ours < theirs
+        return waits or not (base or groups.is_fed(stream, theirs))
 
     def _theirs(self, whole: str) -> Told:
         """What the sender has of a whole: it may hold the relation where we receive a view over it."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import EXPIRY_US, Membership, declined
 from everview.replication.state import State
+from everview.replication.strangers import groups_of
 
 
 @dataclass(slots=True)
@@ -137,6 +138,36 @@ class Belonging:
             state.bound.setdefault(stream, self.membership.now_us())
         for cursors in state.cursors.values():
             cursors.pop(stream, None)
+
+    def is_fed(self, view: str, group: str) -> bool:
+        """Whether somebody who is known here is left in the groups of all a view's inputs."""
+        inputs, names = self.inputs(view), group.split("+")
+        return len(inputs) == len(names) and any(
+            all(
+                self.membership.lists(incarnation, relation, name)
+                and name in groups_of(self.membership, incarnation, relation)
+                for relation, name in zip(inputs, names, strict=True)
+            )
+            for incarnation in self.state.members
+        )
+
+    def leave_the_lost(self) -> set[str]:
+        """Leave every group in which nobody is left who could feed a view; return the views.
+
+        Nothing is written where a view is received, so there is nothing that it would have to return for. Who
+        has come back from there founds no group before it is asked to, or one of a greater name.
+        """
+        lost = {
+            stream
+            for stream in self.membership.wanted
+            if not self.membership.is_base(stream)
+            and (group := self.group(stream)) is not None
+            and not self.is_fed(stream, group)
+        }
+        for view in sorted(lost):
+            self.leave(view)
+            self.state.bound.pop(view, None)
+        return lost
 
     def lose_all(self) -> None:
         """A new incarnation is listed nowhere, and holds what others may have forgotten with its consent."""

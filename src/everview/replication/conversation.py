@@ -136,17 +136,17 @@ class Conversation(Teller):
         if message.sites[0] in knowledge.state.expired:
             knowledge.membership.tell_expired(message.sites[0])
         knowledge.groups.lose_expired_sponsors()
-        left: set[str] = set()
+        left = knowledge.groups.leave_the_lost()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             told = known_in(message)
             listed = () if overheard else None
-            left, _ = knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)
-            if left:
-                with self._store.writing() as writer:
-                    Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
+            left |= knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)[0]
             knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             # A site that is only fed tells it no other way.
             knowledge.membership.believe(told, knowledge.groups.strangers())
+        if left:
+            with self._store.writing() as writer:
+                Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
         request = message.request
         knowledge.groups.decline()
         if message.gossip is not None and request is not None:

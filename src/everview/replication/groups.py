@@ -31,7 +31,8 @@ class Groups(Belonging):
         """Leave what has met a smaller group; return the streams left, and those whose group is another.
 
         Who has rows of a stranger goes to where that is known, whatever the names, also within its group; and
-        nobody goes to one who has yet to come. If both have to, the names decide.
+        nobody goes to one who has yet to come. If both have to, the names decide. No view goes where nobody
+        is left to feed it.
 
         Who cannot ask again at once, for the message is a file, leaves only what it is `listed` for there:
         others may wait for it where it is, and would wait for one that waits itself. A stream that waits to
@@ -45,6 +46,9 @@ class Groups(Belonging):
             waits = stream in self.state.provisional
             behind, ahead = self._compare(stream, groups[stream], told, sender)
             if theirs == ours and (ahead or not behind):
+                continue
+            if not self.membership.is_base(stream) and not self.is_fed(stream, theirs):
+                strange.add(stream)
                 continue
             if behind != ahead:
                 follows = behind
@@ -107,15 +111,18 @@ class Groups(Belonging):
         It needs the whole, from 0, of a member; or goes on from the sponsor, if that has forgotten nothing
         since. The whole must not be older than what the site has from another sponsor, which may have
         forgotten since: then the old snapshot would bring back what is dead. A store that must return goes
-        to its former group, or where that went. One that has left its group waits for nobody: others may
-        wait for it.
+        to its former group, or where that went; a view to any where somebody can feed it. One that has left
+        its group waits for nobody: others may wait for it.
         """
         state = self.state
         if stream in gossip.provisional or stream not in gossip.groups:
             return False
         if not listed and stream in state.former and stream not in state.bound:
             return False
-        if not self._is_free(stream) and not any(
+        if not self.membership.is_base(stream):
+            if not self.is_fed(stream, gossip.groups[stream][0]):
+                return False
+        elif not self._is_free(stream) and not any(
             self._went_into(stream, name, gossip.groups) for name in self._former(stream)
         ):
             return False
