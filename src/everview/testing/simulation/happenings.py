@@ -194,8 +194,10 @@ def _leave(step: do.Leave, world: World) -> None:
 @happen.register
 def _expire(step: do.Expire, world: World) -> None:
     device, victim = world.devices.get(step.site), world.devices.get(step.victim)
-    if device is None or victim is None or victim in (device, world.anchor):
+    if device is None or victim is None or victim is device:
         return
+    if victim is world.anchor and any(stream.is_base for stream in device.store.engine.streams.values()):
+        return  # who only receives views may give anyone up: it has nothing that others could lose by it
     if victim.rewound_from or device.rewound_from:
         return  # the one that could find out would be gone
     if set(device.store.engine.streams) <= set(device.state.joined):  # a stranger gives nobody up
