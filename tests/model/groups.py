@@ -99,8 +99,10 @@ class Groups:
 
     def is_fed(self, view, group):
         """Whether somebody who is known here is left in the groups of all a view's inputs."""
+        if group is None or "views wait" in self.shortcuts:  # ✗ None: sent before joining
+            return True
         parts = list(zip(VIEWS[view].inputs, group, strict=True))
-        return "views wait" in self.shortcuts or any(
+        return any(
             all(self.members.get((inc, *part), 0) % 2 and (inc, *part) in self.sponsors for part in parts)
             for inc in {holder[0] for holder in self.members}
         )
@@ -130,7 +132,7 @@ class Groups:
         A view goes to any where there is somebody to feed it.
         """
         if stream not in self.kinds:
-            return self.is_fed(stream, page.groups[stream])
+            return self.is_fed(stream, page.groups.get(stream))
         if self._is_free(stream):
             return True
         former = self.former[stream]
