@@ -56,11 +56,11 @@ def test_a_hub_that_was_taken_over_writes_into_its_gate_no_more(tmp_path):
     later = msgspec.structs.replace(world.record, epoch=2)
     world.peering = Peering(world.files, CATALOG, "hub", later)
     with pytest.raises(StoreError, match="another hub has taken"):
-        old.put(1, relation, iter([[[1], [None]]]), present=True)
+        old.put(1, relation, [(True, iter([[[1], [None]]]))])
     site.insert("w", [(2, None)])
     with pytest.raises(SyncError, match="another hub has taken"):
         site.sync(MemoryTransport(old.replica, "hub"))
-    assert world.gate.put(1, relation, iter([[[3], [None]]]), present=True)
+    assert world.gate.put(1, relation, [(True, iter([[[3], [None]]]))])
     world.sync(site)
     world.refresh(crash=False)
     assert world.model.rows("w") == [(2, None), (3, None)]

@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     from everview.hub.refresh import Change, RefreshReport
     from everview.hub.running import Running
     from everview.hub.screening import Rejected
+    from everview.hub.source import register
     from everview.hub.vacuum import VacuumReport
 
-__all__ = ["Change", "Hub", "PublishReport", "RefreshReport", "Rejected", "Running", "VacuumReport"]
+__all__ = [
+    "Change",
+    "Hub",
+    "PublishReport",
+    "RefreshReport",
+    "Rejected",
+    "Running",
+    "VacuumReport",
+    "register",
+]
 
 _HOMES = {
     "Change": "refresh",
@@ -27,6 +37,7 @@ _HOMES = {
     "Rejected": "screening",
     "Running": "running",
     "VacuumReport": "vacuum",
+    "register": "source",
 }
 
 

@@ -29,7 +29,7 @@ def compared(spark: SparkSession, files: Files, catalog: Catalog, record: Record
         gone = shown.distinct()
         for arrival in told:
             if arrival.present:
-                paths = [files.uri(path) for path in parquet_files(files, arrival.folder)]
+                paths = [files.uri(path) for path in parquet_files(files, arrival)]
                 rows = spark.read.schema(spark_schema(relation.schema)).parquet(*paths)
                 gone = gone.exceptAll(_named(relation, rows).distinct())
         whole = [

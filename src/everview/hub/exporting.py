@@ -148,7 +148,7 @@ class _Writer:
 
 def stored_chunks(files: Files, arrival: Arrival, relation: Relation) -> Iterator[Columns]:
     """The rows of one of the hub's own writes, as SQLite is given them."""
-    for path in parquet_files(files, arrival.folder):
+    for path in parquet_files(files, arrival):
         with pq.ParquetFile(files.local(path), page_checksum_verification=True) as file:
             for batch in file.iter_batches(CHUNK):
                 yield stored_columns(pa.Table.from_batches([batch]), relation)

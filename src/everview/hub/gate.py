@@ -127,16 +127,19 @@ class Gate:
 
     # Writing.
 
-    def put(self, number: int, relation: Relation, chunks: Iterator[Columns], *, present: bool) -> bool:
+    def put(self, number: int, relation: Relation, writes: Sequence[tuple[bool, Iterator[Columns]]]) -> bool:
         """Put one of the hub's own writes in, all of it and once; whether anything grew.
+
+        It may be of several, one after the other, each of which says whether its rows are to be present.
 
         DataError, and nothing was put in, when it would replace or delete another site's row.
         """
         if number <= self.arrived:
             return False
         with self._writing.transaction():
-            for columns in chunks:
-                self._write(relation, columns, present=present)
+            for present, chunks in writes:
+                for columns in chunks:
+                    self._write(relation, columns, present=present)
             self._store.writer.connection.execute(f"UPDATE {HUB} SET arrived = ?", (number,))
             return self._writing.commit.grown
 

@@ -68,16 +68,18 @@ class Hub:
         freshness: float | None = None,
         retain_refreshes: int = 100,
         retain_days: float = 7,
+        consumer_days: float = 7,
     ) -> Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
 
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
         With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
-        last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were.
+        last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were;
+        what a stream of changes has not read is kept until it has given no sign for `consumer_days` days.
         StoreError when a live hub has the store open (see `lease`).
         """
         files = open_files(uri)
-        retention = Retention(retain_refreshes, retain_days)
+        retention = Retention(retain_refreshes, retain_days, consumer_days)
         kept = catalog(program)
         lease = hold(files)
         try:

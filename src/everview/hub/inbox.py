@@ -11,7 +11,7 @@ import io
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -20,12 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
-from pyspark.sql import types as st
 
 from everview.engines.spark.types import arrow_schema, arrow_table, column_names, spark_type
-from everview.errors import DataError
+from everview.errors import DataError, StoreError
+from everview.hub import offers
 from everview.hub.files import Files
+from everview.hub.fitting import check_columns, missing
 from everview.hub.marks import FOLDER, MARK, number_of
+from everview.hub.offers import Write
 from everview.hub.owning import check_counted, check_owner, counting
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
@@ -41,6 +43,7 @@ __all__ = [
     "parquet_files",
     "read_arrivals",
     "read_mark",
+    "size_of",
 ]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
@@ -56,16 +59,42 @@ class Arrival(msgspec.Struct, frozen=True):
     folder: str
     clears: bool = False
     """Whether a bag loses all copies of its rows; no write of a user's does that."""
+    parts: tuple[str, ...] = ()
+    """Its files, where they lie elsewhere."""
+    offer: tuple[str, int] | None = None
+    """The writer and the batch that it was adopted from."""
+    writes: tuple[Write, ...] = ()
+    """What an adopted batch consists of, with numbers of their own up to this one's."""
 
     @property
     def mark(self) -> int:
         """What its rows carry: twice the number, plus one if they are to be present; below 0 if it clears."""
         return -2 * self.number if self.clears else 2 * self.number + self.present
 
+    def pieces(self) -> tuple[Arrival, ...]:
+        """The writes that it consists of; nearly always itself."""
+        if not self.writes:
+            return (self,)
+        first = self.number - len(self.writes) + 1
+        return tuple(
+            Arrival(first + place, self.relation, write.present, write.rows, self.folder, parts=write.parts)
+            for place, write in enumerate(self.writes)
+        )
 
-def parquet_files(files: Files, folder: str) -> list[str]:
+
+def parquet_files(files: Files, arrival: Arrival) -> list[str]:
     """The paths of a write's files."""
+    if arrival.parts or arrival.writes:
+        return [path for piece in arrival.pieces() for path in piece.parts]
+    folder = arrival.folder
     return [f"{folder}/{name}" for name in files.list(folder) if name.endswith(".parquet")]
+
+
+def size_of(files: Files, arrival: Arrival) -> int:
+    """The bytes of a write's files."""
+    folder = offers.folder_of(*arrival.offer) if arrival.offer is not None else arrival.folder
+    paths = {*parquet_files(files, arrival)}
+    return sum(entry.size for entry in files.find(folder) if entry.path in paths)
 
 
 def read_mark(files: Files, name: str) -> Arrival:
@@ -81,7 +110,7 @@ def read_arrivals(files: Files, schema: Schema, arrivals: Sequence[Arrival]) -> 
     *fields, _ = schema
     wanted = arrow_schema(fields)
     for arrival in arrivals:
-        for path in parquet_files(files, arrival.folder):
+        for path in parquet_files(files, arrival):
             table = pq.read_table(io.BytesIO(files.read(path))).cast(wanted)
             mark = pa.array(np.full(table.num_rows, arrival.mark))
             tables.append(table.append_column(f"c{len(fields)}", mark))
@@ -123,6 +152,49 @@ class Inbox:
             if (number := number_of(name)) is None or (taken < number < first and self._is_marked(name))
         ]
 
+    def adopt(self, taken: Mapping[str, int]) -> dict[str, str]:
+        """Give numbers to the writes of other processes that are in no record; the damaged, and why.
+
+        The mark in the inbox is what counts from then on: a number that is given once stays, also if the
+        refresh that follows comes no further than the gate.
+        """
+        offered, damaged = offers.waiting(self._files, taken)
+        if offered:
+            adopted = {name.rpartition("-")[2] for name in self._files.list(FOLDER) if self._is_marked(name)}
+            for offer in offered:
+                word = offers.word_of(offer.writer, offer.batch)
+                if word not in adopted:
+                    self._adopt(offer, word)
+        return damaged
+
+    def _adopt(self, offer: offers.Offer, word: str) -> None:
+        with self._numbering:
+            number = self._next + len(offer.writes) - 1
+            self._next = number + 1
+        arrival = Arrival(
+            number,
+            offer.relation,
+            offer.writes[-1].present,
+            sum(write.rows for write in offer.writes),
+            f"{FOLDER}/{number:012}-{word}",
+            offer=(offer.writer, offer.batch),
+            writes=offer.writes,
+        )
+        self._files.create(f"{arrival.folder}/{MARK}", msgspec.json.encode(arrival))
+
+    def writers(self, taken: Mapping[str, int], arrivals: Sequence[Arrival]) -> dict[str, int]:
+        """What a record says of other processes' writes, with these in; of those gone for good, nothing."""
+        found = {
+            writer: batch
+            for writer, batch in taken.items()
+            if not offers.is_once(writer) or self._files.exists(f"{offers.FOLDER}/{writer}")
+        }
+        for arrival in arrivals:
+            if arrival.offer is not None:
+                writer, batch = arrival.offer
+                found[writer] = max(batch, found.get(writer, 0))
+        return found
+
     def pass_over(self, number: int) -> None:
         """Give no number up to this one: it was given before, to a write that is in the gate."""
         with self._numbering:
@@ -157,6 +229,10 @@ class Inbox:
             self._marked = {name: number for name, number in self._marked.items() if number > taken}
         for name, number in self._numbered():
             if number <= taken:
+                with suppress(StoreError, msgspec.DecodeError):
+                    arrival = read_mark(self._files, name)
+                    if arrival.offer is not None:
+                        offers.remove(self._files, *arrival.offer)
                 self._files.remove(f"{FOLDER}/{name}")
 
     def forget_unfinished(self) -> None:
@@ -190,9 +266,11 @@ class Inbox:
         """A DataFrame, its columns matched by name; one Spark job, which writes and counts the rows."""
         if frame.isStreaming:
             raise DataError(
-                f"a streaming DataFrame has no end, so it cannot be written into {relation.name}: write its "
-                f"batches, as in frame.writeStream.foreachBatch(lambda batch, number: "
-                f"hub.{'insert' if present else 'delete'}({relation.name!r}, batch)).start()",
+                f"a streaming DataFrame has no end, so it cannot be written into {relation.name} like this: "
+                "after everview.hub.register(spark), write it with "
+                f'frame.writeStream.format("everview").option("name", "{relation.name}")'
+                + ("" if present else '.option("delete", "true")')
+                + '.option("checkpointLocation", …).start(store)',
                 relation=relation.name,
                 expected="a DataFrame that is not streaming, or rows",
             )
@@ -217,12 +295,7 @@ class Inbox:
         for name, field in _named(relation):
             if counts.get(f"missing_{name}"):
                 self._files.remove(arrival.folder)
-                raise DataError(
-                    f"{relation.name}.{field.name} is NOT NULL, but a row has no value there",
-                    relation=relation.name,
-                    column=field.name,
-                    expected=f"{field.type}, not NULL",
-                )
+                raise missing(relation, field)
         try:
             check_counted(relation, counts, self._name)
         except DataError:
@@ -265,51 +338,15 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-_WIDER: dict[Kind, tuple[type[st.DataType], ...]] = {
-    Kind.BIGINT: (st.ByteType, st.ShortType, st.IntegerType),
-    Kind.DOUBLE: (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType),
-    Kind.DECIMAL: (st.ByteType, st.ShortType, st.IntegerType, st.LongType),
-}
-
-
-def _fits(given: st.DataType, field: Field) -> bool:
-    """Whether every value of a Spark type enters the column: its own type, or a narrower number."""
-    wanted = spark_type(field.type)
-    if type(given) is type(wanted) and not isinstance(given, st.DecimalType):
-        return True
-    if isinstance(given, st.DecimalType) and isinstance(wanted, st.DecimalType):
-        whole = given.precision - given.scale
-        return given.scale <= wanted.scale and whole <= wanted.precision - wanted.scale
-    narrower = _WIDER.get(field.type.kind, ())
-    if field.type.kind is Kind.DECIMAL and isinstance(given, narrower):
-        return field.type.digits[0] >= 19
-    return isinstance(given, narrower)
-
-
 def _converted(relation: Relation, frame: DataFrame) -> list[Any]:
     given = {field.name: field.dataType for field in frame.schema.fields}
-    known = {field.name for field in relation.schema}
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        raise DataError(
-            f"{relation.name} has no column {unknown!r}; its columns are {', '.join(relation.columns)}",
-            relation=relation.name,
-            column=unknown,
-        )
+    check_columns(relation, given)
     columns = []
     for name, field in _named(relation):
         kind = spark_type(field.type)
         if field.name not in given:
             columns.append(F.lit(None).cast(kind).alias(name))
             continue
-        if not _fits(given[field.name], field):
-            raise DataError(
-                f"{relation.name}.{field.name} cannot hold Spark's {given[field.name].simpleString()}: "
-                f"expected {field.type}",
-                relation=relation.name,
-                column=field.name,
-                expected=str(field.type),
-            )
         column = F.col("`" + field.name.replace("`", "``") + "`").cast(kind)
         # There is one zero: adding it takes the sign off the other.
         columns.append((column + F.lit(0.0) if field.type.kind is Kind.DOUBLE else column).alias(name))

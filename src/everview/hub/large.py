@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documen
 from everview.engines.spark.types import arrow_schema, spark_schema
 from everview.hub.files import Files
 from everview.hub.groups import Group
-from everview.hub.inbox import Arrival, parquet_files
+from everview.hub.inbox import Arrival, parquet_files, size_of
 from everview.hub.memory import Memory
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.record import Record
@@ -81,7 +81,7 @@ class LargeRefresh:
         """Into how many ranges the work is divided: as few as memory allows, for each is a task a stage."""
         scanned = [part for name in stages.scanned for part in self._parts(table_name(name))]
         rows = sum(arrival.rows for arrival in arrivals) + sum(part.rows for part in scanned)
-        size = sum(entry.size for arrival in arrivals for entry in self._files.find(arrival.folder))
+        size = sum(size_of(self._files, arrival) for arrival in arrivals)
         size += sum(part.length for part in scanned)
         wanted = max(self._tasks, -(-rows // TARGET_ROWS), -(-size // TARGET_BYTES))
         return min(wanted, _MOST_TARGETS)
@@ -131,7 +131,7 @@ class LargeRefresh:
         fields = table.relation.schema
         parts = []
         for arrival in arrivals:
-            paths = [self._files.uri(path) for path in parquet_files(self._files, arrival.folder)]
+            paths = [self._files.uri(path) for path in parquet_files(self._files, arrival)]
             read = self._spark.read.schema(spark_schema(fields)).options(**_CHECKED).parquet(*paths)
             mark = F.lit(arrival.mark).cast("bigint").alias(f"c{len(fields)}")
             parts.append(read.select("*", mark))

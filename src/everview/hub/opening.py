@@ -23,11 +23,15 @@ from everview.hub.runs import FOLDER as RUNS
 __all__ = ["begin_epoch", "recover"]
 
 
-def begin_epoch(files: Files, program: str) -> Record:
+def begin_epoch(files: Files, program: str, name: str = "") -> Record:
     """The state of the store, made the next record by us; StoreError when another hub is doing the same."""
     record = latest(files, program)
     ours = msgspec.structs.replace(
-        record, number=record.number + 1, epoch=record.epoch + 1, made_us=time.time_ns() // 1000
+        record,
+        number=record.number + 1,
+        epoch=record.epoch + 1,
+        made_us=time.time_ns() // 1000,
+        name=name,
     )
     commit(files, ours)
     return ours

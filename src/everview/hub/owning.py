@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 
 from everview.errors import DataError
 from everview.language.relations import Relation, Semantics
 
-__all__ = ["check_counted", "check_owner", "counting"]
+__all__ = ["check_counted", "check_owner", "check_owners", "counting"]
 
 _OTHERS = "others"
 _OTHER = "other"
@@ -36,6 +38,17 @@ def check_owner(relation: Relation, rows: Sequence[Sequence[Any]], name: str, *,
     for row in rows:
         if row[place] != name:
             raise _not_ours(relation, row[place], name)
+
+
+def check_owners(relation: Relation, rows: pa.Table, name: str, *, present: bool) -> None:
+    """DataError when a row of a table belongs to another site."""
+    place = _checked(relation, present=present)
+    if place is None:
+        return
+    owners = rows.column(place)
+    others = owners.filter(pc.fill_null(pc.not_equal(owners, name), True))
+    if len(others):
+        raise _not_ours(relation, others[0].as_py(), name)
 
 
 def counting(relation: Relation, name: str, *, present: bool) -> list[Column]:

@@ -144,9 +144,11 @@ class Peering:
             raise self._another(gate)
         for arrival in arrivals:
             relation = self._catalog.program.relations[arrival.relation]
-            chunks = stored_chunks(self._files, arrival, relation)
+            writes = [
+                (piece.present, stored_chunks(self._files, piece, relation)) for piece in arrival.pieces()
+            ]
             try:
-                gate.put(arrival.number, relation, chunks, present=arrival.present)
+                gate.put(arrival.number, relation, writes)
             except (DataError, pa.ArrowException, OSError) as error:
                 reject(arrival, str(error).strip().partition("\n")[0])
         return export(self._files, gate, record, since=since)

@@ -18,7 +18,7 @@ from everview.hub.runs import Run
 
 __all__ = ["FOLDER", "FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes", "require_epoch"]
 
-FORMAT = 5
+FORMAT = 6
 FOLDER = "refreshes"
 
 
@@ -42,6 +42,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     changed: dict[str, str] = msgspec.field(default_factory=dict)
     """Table → a name for its contents, new with every change; merged runs have the same contents."""
     refreshed_us: int = 0
+    name: str = ""
+    """What the hub is called that has the store open, or had it last."""
+    writers: dict[str, int] = msgspec.field(default_factory=dict)
+    """The batch up to which the writes of other processes are in, query by query (see `offers`)."""
     gate: str = ""
     exported: int = 0
     tables: dict[str, tuple[Run, ...]] = msgspec.field(default_factory=dict)
@@ -86,7 +90,8 @@ def read(files: Files, number: int) -> Record:
         raise StoreError(
             f"{path} is damaged: restore it, or remove it to go back a refresh", path=path
         ) from error
-    # Before format 3 there was a record for each refresh and no other; before format 5 there were no gates.
+    # Before format 3 there was a record for each refresh and no other; before format 5 there were no gates;
+    # before format 6 nobody but the hub wrote.
     return msgspec.structs.replace(
         record, number=record.number if record.format > 2 else number, format=FORMAT
     )

@@ -30,12 +30,16 @@ class Retention:
 
     refreshes: int = 100
     days: float = 7
+    consumer_days: float = 7
+    """How long what a consumer has not read is kept for it after its last sign (see `consumers`)."""
 
     def __post_init__(self) -> None:
         if self.refreshes < 1:
             raise DataError(f"retain_refreshes is {self.refreshes}: the latest one is always retained")
         if not self.days >= 0:
             raise DataError(f"retain_days is {self.days}: it cannot be less than 0")
+        if not self.consumer_days >= 0:
+            raise DataError(f"consumer_days is {self.consumer_days}: it cannot be less than 0")
 
     def retained(self, files: Files) -> dict[int, int]:
         """The retained refreshes, the latest first, and the record of each; none before the first refresh.

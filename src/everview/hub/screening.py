@@ -7,7 +7,8 @@ they are few; else a refresh that fails over a damaged one says which it is, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from everview.engines.spark.types import arrow_schema
 from everview.errors import StoreError
+from everview.hub import offers
 from everview.hub.files import Files
 from everview.hub.inbox import FOLDER as INBOX
 from everview.hub.inbox import Arrival, number_of, parquet_files, read_mark
@@ -103,7 +105,7 @@ class Screening:
         text = str(failure)
         found = {}
         for arrival in arrivals:
-            if arrival.folder in text:
+            if arrival.folder in text or any(path in text for path in arrival.parts):
                 found[arrival.folder] = f"Spark cannot read it: {_line(failure)}"
             try:
                 self._read_through(arrival)
@@ -135,9 +137,10 @@ class Screening:
         if arrival.relation not in self._program.relations:
             raise _UnfitError(f"the program has no relation {arrival.relation}")
         relation = self._program.relations[arrival.relation]
-        rows = sum(self._rows(path, relation) for path in parquet_files(self._files, folder))
-        if rows != arrival.rows:
-            raise _UnfitError(f"its files have {rows} rows, but {arrival.rows} were written")
+        for piece in arrival.pieces():
+            rows = sum(self._rows(path, relation) for path in parquet_files(self._files, piece))
+            if rows != piece.rows:
+                raise _UnfitError(f"its files have {rows} rows, but {piece.rows} were written")
         return arrival
 
     def _rows(self, path: str, relation: Relation) -> int:
@@ -161,7 +164,7 @@ class Screening:
 
     def _read_through(self, arrival: Arrival) -> None:
         """Read all pages and compare their checksums, where they have any."""
-        for path in parquet_files(self._files, arrival.folder):
+        for path in parquet_files(self._files, arrival):
             try:
                 with pq.ParquetFile(self._files.local(path), page_checksum_verification=True) as file:
                     for batch in file.iter_batches():
@@ -177,9 +180,34 @@ class Screening:
             kept = f"{name}-{number}"
         # What is no folder gets one.
         inside = "" if self._files.list(f"{INBOX}/{name}") else f"/{name}"
+        offer = self._gather(name)
         self._files.move(f"{INBOX}/{name}", f"{FOLDER}/{kept}{inside}")
         self._files.create(f"{FOLDER}/{kept}/{_REASON}", f"{reason}\n".encode())
+        if offer is not None:
+            offers.remove(self._files, *offer)
         return Rejected(kept, reason)
+
+    def _gather(self, name: str) -> tuple[str, int] | None:
+        """Put the files of an adopted write to its mark; the writer and batch that it is."""
+        try:
+            arrival = read_mark(self._files, name)
+        except (StoreError, msgspec.DecodeError):
+            return None
+        if arrival.offer is not None:
+            for path in parquet_files(self._files, arrival):
+                with suppress(StoreError):  # it may be what is missing
+                    self._files.move(path, f"{INBOX}/{name}/{path.rpartition('/')[2]}")
+        return arrival.offer
+
+    def refuse(self, offered: Mapping[str, str]) -> tuple[Rejected, ...]:
+        """Set aside writes of other processes that are not even fit to be adopted, for these reasons."""
+        found = []
+        for folder, reason in offered.items():
+            kept = f"{folder.replace('/', '-')}-{uuid.uuid4().hex[:8]}"
+            self._files.move(folder, f"{FOLDER}/{kept}")
+            self._files.create(f"{FOLDER}/{kept}/{_REASON}", f"{reason}\n".encode())
+            found.append(Rejected(kept, reason))
+        return tuple(found)
 
 
 def _has_nulls(metadata: pq.FileMetaData, place: int) -> bool:

@@ -52,7 +52,7 @@ class Store:
         self.files = files
         self.lease = lease
         self.retention = retention
-        self.record = begin_epoch(files, catalog.program.hash)
+        self.record = begin_epoch(files, catalog.program.hash, name)
         """The last refresh."""
         self.catalog = dataclasses.replace(catalog, ids=self.record.ids)
         write_shapes(files, self.catalog)
@@ -130,6 +130,7 @@ class Store:
         """
         with self.turn:
             self._rejected += self._screening.missed(self.inbox.vanished())
+            self._rejected += self._screening.refuse(self.inbox.adopt(self.record.writers))
             waiting = self.inbox.waiting(self.record.arrived)
             arrivals, rejected = self._screening.screen(waiting, self.driver_rows // EACH_ARRIVAL)
             self._rejected += rejected
@@ -155,6 +156,8 @@ class Store:
 
     def _refresh(self, arrivals: Sequence[Arrival], export: Export | None) -> RefreshReport:
         written = len(arrivals)
+        writers = self.inbox.writers(self.record.writers, arrivals)
+        arrivals = [piece for arrival in arrivals for piece in arrival.pieces()]
         if export is not None:
             arrivals = export.arrivals
         refreshing = Refreshing(
@@ -175,7 +178,8 @@ class Store:
                 raise
             raise unreadable from error
         record = refreshing.record
-        record = msgspec.structs.replace(record, refreshed_us=record.made_us)
+        record = msgspec.structs.replace(record, refreshed_us=record.made_us, writers=writers)
+        report = dataclasses.replace(report, arrivals=written)
         if export is not None:
             record = self.peering.recorded(export, record)
             report = dataclasses.replace(report, arrivals=max(export.commits, written))

@@ -1,14 +1,15 @@
 """The inbox as a source of Structured Streaming, and the stream that has a hub refresh.
 
-An offset is the greatest number of a whole write that lay there, and the last commit of the gate, by which
-sites write, beside the run that saw them. So every run begins with a batch, whatever its checkpoint says;
-what a batch takes in is for the record to say, which has the number up to which all writes are in. The
-checkpoint is therefore of no more use than to Spark: it may be lost, of another time, or ahead of the
-store.
+An offset is the greatest number of a whole write that lay there, the last commit of the gate, by which sites
+write, and a word for what other processes have offered, beside the run that saw them. So every run begins
+with a batch, whatever its checkpoint says; what a batch takes in is for the record to say, which has the
+number up to which all writes are in. The checkpoint is therefore of no more use than to Spark: it may be
+lost, of another time, or ahead of the store.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from pyspark.sql.types import StructType
 from everview.errors import DataError
 from everview.hub.files import Files, open_files
 from everview.hub.marks import gate_head, whole_writes
+from everview.hub.offers import offered
 
 __all__ = ["FOLDER", "InboxSource", "Stream", "check_trigger"]
 
@@ -73,14 +75,22 @@ class _Reader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name, like those below)
         """Before any run."""
-        return {"run": "", "number": 0, "gate": 0}
+        return {"run": "", "number": 0, "gate": 0, "offered": ""}
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802, ARG002
         """As it was if nothing has arrived, but in this run."""
         numbers = [number for number, _ in whole_writes(self._files)]
         head = gate_head(self._files)
         gate = start.get("gate", 0) if head is None else head
-        return {"run": self._run, "number": max(numbers, default=start["number"]), "gate": gate}
+        # Once they are taken in they are gone, and there is no news in that.
+        waiting = [f"{writer}/{batch}" for writer, batch in offered(self._files)]
+        told = hashlib.sha256("\n".join(waiting).encode()).hexdigest()[:16] if waiting else ""
+        return {
+            "run": self._run,
+            "number": max(numbers, default=start["number"]),
+            "gate": gate,
+            "offered": told or start.get("offered", ""),
+        }
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002
         """What is there up to the end: what came up to the start is not, for it was taken in."""

@@ -1,4 +1,4 @@
-"""Vacuum: remove what no retained refresh and no published version needs.
+"""Vacuum: remove what no retained refresh, no published version and no consumer needs.
 
 First the records go, then the files that only they named: a crash between the two leaves orphans, which the
 next vacuum removes, and never a record that names what is gone. An orphan is a file of ours that no record
@@ -8,13 +8,15 @@ left alone for a while; at opening there is none under way.
 
 from __future__ import annotations
 
+import bisect
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 
 from everview.errors import StoreError
-from everview.hub import publications
+from everview.hub import offers, publications
 from everview.hub import record as records
+from everview.hub.consumers import held
 from everview.hub.delta import state
 from everview.hub.files import Entry, Files
 from everview.hub.publications import Publication
@@ -28,6 +30,9 @@ EVERY = 20
 
 GRACE = 3600.0
 """How many seconds a file that belongs to no record is left alone."""
+
+ABANDONED = 7 * 24 * 3600.0
+"""How many seconds a write of another process may take to become whole."""
 
 # What is not named like ours is not ours: the folder that a hub is kept in may have had other things in it.
 _CREATED = "refreshes", "runs", "publications"
@@ -58,14 +63,27 @@ def vacuum(
         before = min(before, since_us)
     retained = retention.retained(files)
     kept = {*retained}
-    refreshes, runs = _runs(files, {*retained.values()}, before)
+    refreshes, runs = _runs(files, {*retained.values(), *_followed(files, retention)}, before)
     published, folders = _folders(files, kept, before)
+    folders |= {
+        folder: tuple(entry for entry in files.find(folder))
+        for folder in offers.abandoned(files, now_us() - ABANDONED * 1_000_000)
+    }
     for entry in runs:
         files.remove_file(entry.path)
     for folder in folders:
         files.remove(folder)
     removed = [*runs, *(entry for inside in folders.values() for entry in inside)]
     return VacuumReport(refreshes + published, len(removed), sum(entry.size for entry in removed))
+
+
+def _followed(files: Files, retention: Retention) -> list[int]:
+    """The records of refreshes that a consumer has not read yet, or goes on from."""
+    since = held(files, retention.consumer_days)
+    if since is None:
+        return []
+    numbers = records.refreshes(files)
+    return numbers[bisect.bisect_left(numbers, since, key=lambda each: records.read(files, each).refresh) :]
 
 
 def _runs(files: Files, kept: set[int], before: float) -> tuple[int, list[Entry]]:

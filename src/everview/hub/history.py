@@ -1,0 +1,58 @@
+"""The refreshes that are in a store, for those who only read it: they hold no lease and know no program."""
+
+from __future__ import annotations
+
+import bisect
+from collections import OrderedDict
+
+from everview.errors import DataError, StoreError
+from everview.hub.files import Files
+from everview.hub.record import Record, read, refreshes
+
+__all__ = ["History"]
+
+_READ = 256
+"""How many records are remembered: they never change."""
+
+
+class History:
+    """The records of a store, the last one of each refresh."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._known: OrderedDict[int, Record] = OrderedDict()
+
+    def latest(self) -> Record:
+        """The last one; StoreError when there is no store here."""
+        return self._read(self._numbers()[-1])
+
+    def earliest(self) -> int:
+        """The first refresh that is there; 0 before there is any."""
+        numbers = self._numbers()
+        first = self._read(numbers[0]).refresh
+        return first or min(self._read(numbers[-1]).refresh, 1)
+
+    def at(self, refresh: int) -> Record:
+        """The state after a refresh; DataError when it is not there."""
+        numbers = self._numbers()
+        place = bisect.bisect_right(numbers, refresh, key=lambda number: self._read(number).refresh)
+        found = self._read(numbers[place - 1]) if place else None
+        if found is not None and found.refresh == refresh:
+            return found
+        first, last = self.earliest(), self.latest().refresh
+        there = f"{first} to {last} are" if last else "none has been made yet"
+        raise DataError(f"refresh {refresh} of {self._files.uri('')} is not there: {there}", value=refresh)
+
+    def _numbers(self) -> list[int]:
+        numbers = refreshes(self._files)
+        if not numbers:
+            uri = self._files.uri("")
+            raise StoreError(f"there is no hub at {uri}: make one with Hub.open", path=uri)
+        return numbers
+
+    def _read(self, number: int) -> Record:
+        if number not in self._known:
+            self._known[number] = read(self._files, number)
+            if len(self._known) > _READ:
+                self._known.popitem(last=False)
+        return self._known[number]
