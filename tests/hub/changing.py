@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from tests.hub.quick import quickly
@@ -23,6 +25,19 @@ CREATE MATERIALIZED VIEW counted AS SELECT b, count(*) AS n FROM plain GROUP BY 
 CREATE MATERIALIZED VIEW met AS SELECT v, x FROM keyed JOIN bag ON k = a;
 CREATE MATERIALIZED VIEW best AS SELECT a, x FROM bag ORDER BY x DESC, a LIMIT 3;
 """)
+
+
+@dataclass(frozen=True)
+class Past:
+    """A store, and the rows of each relation and view after every refresh, and after none.
+
+    How many changes of rows were compared, and how often in runs that had been merged.
+    """
+
+    folder: Path
+    states: dict
+    seen: int
+    merged: int
 
 
 def history(hub, rng, steps):
@@ -54,15 +69,16 @@ def differs(before, after):
 
 
 def compare_changes(spark, folder, rng, steps):
-    """Compare the changes between many pairs of refreshes; how many rows changed, and how often runs went."""
+    """Compare the changes between many pairs of refreshes."""
     with Hub.open(folder, PROGRAM, spark=spark) as hub:
         records = history(quickly(hub), rng, steps)
         store = hub._store
+        told_states = {}
         seen = merged = 0
         for name in PROGRAM.names():
             shape = shape_of(store.catalog, name)
             assert read_shape(store.files, PROGRAM.hash, name) == shape
-            states = [counted(hub.rows(name, at=record.refresh)) for record in records]
+            told_states[name] = states = [counted(hub.rows(name, at=record.refresh)) for record in records]
             pairs = [(0, steps - 1), *((at, at + 1) for at in range(steps - 1))]
             pairs += [tuple(sorted(rng.sample(range(steps), 2))) for _ in range(8)]
             for one, other in pairs:
@@ -73,7 +89,7 @@ def compare_changes(spark, folder, rng, steps):
                 found = difference(shape, records[one], records[other])
                 merged += found is not None and len(found.old) > 0
             assert told(changed_rows(store.files, shape, None, records[5], 10_000), shape) == dict(states[5])
-        return seen, merged
+        return Past(folder, {name: [Counter(), *each] for name, each in told_states.items()}, seen, merged)
 
 
 def told(table, shape):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.hub.changing import PROGRAM, compare_changes, told
+from tests.hub.changing import PROGRAM, told
 from tests.hub.quick import quickly
 
 from everview.errors import DataError, StoreError
-from everview.hub import Hub, compact
+from everview.hub import Hub
 from everview.hub.changes import WEIGHT, Difference, changed_rows, difference
 from everview.hub.files import LocalFiles
 from everview.hub.lookup import open_part, ranges
@@ -22,11 +21,10 @@ from everview.hub.shapes import read_shape, shape_of
 from everview.language.types import BIGINT, Field
 
 
-def test_a_change_is_the_difference_of_the_rows_whatever_was_merged(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(compact, "FANOUT", 3)
-    seen, merged = compare_changes(spark, tmp_path, random.Random(1), 10)
-    assert seen > 100
-    assert merged > 20
+def test_a_change_is_the_difference_of_the_rows_whatever_was_merged(past):
+    """Compared as it was made (see `changing`)."""
+    assert past.seen > 100
+    assert past.merged > 20
 
 
 def test_ranges_of_hashes_have_the_change_together_and_large_ones_are_left_to_tasks(spark, tmp_path):
