@@ -12,7 +12,7 @@ from tests.hub import streams
 from tests.hub.streams import PROGRAM, check, is_in, killed, opened, until, write
 
 from everview.errors import DataError, StoreError
-from everview.hub import Hub, running
+from everview.hub import Hub, register, running
 from everview.hub import store as store_module
 from everview.hub.files import LocalFiles
 from everview.hub.record import commit, latest, refreshes
@@ -338,20 +338,21 @@ def test_stopping_waits_for_the_refresh_under_way(hub, monkeypatch):
     assert hub.rows("b") == [(0, 0)]
 
 
-def test_streaming_dataframes_are_written_batch_by_batch(hub, spark, tmp_path):
+def test_a_run_takes_in_what_another_stream_has_written(hub, spark, tmp_path):
     source = tmp_path / "source"
     spark.range(3).selectExpr("id AS n", "0L AS a").write.parquet(str(source))
     frame = spark.readStream.schema("n BIGINT, a BIGINT").parquet(str(source))
-    with pytest.raises(DataError, match=r"write its batches, as in .*hub.insert\('b', batch\)"):
+    with pytest.raises(DataError, match=r'writeStream.format\("everview"\).option\("name", "b"\)'):
         hub.insert("b", frame)
-    query = (
-        frame.writeStream.foreachBatch(lambda batch, number: hub.insert("b", batch))
-        .trigger(availableNow=True)
-        .option("checkpointLocation", str(tmp_path / "theirs"))
-        .start()
-    )
-    query.awaitTermination()
-    hub.refresh()
+    with pytest.raises(DataError, match=r'option\("delete", "true"\)'):
+        hub.delete("b", frame)
+    register(spark)
+    writer = frame.writeStream.format("everview").option("name", "b").trigger(availableNow=True)
+    with hub.run(NOW) as run:
+        until(lambda: run.last_report, run)
+        query = writer.option("checkpointLocation", str(tmp_path / "theirs")).start(str(tmp_path))
+        query.awaitTermination()
+        until(lambda: hub.rows("b"), run)
     assert hub.rows("b") == [(0, 0), (1, 0), (2, 0)]
 
 
@@ -360,12 +361,12 @@ def test_the_source_lists_what_lies_there(hub, tmp_path):
     source = InboxSource({"uri": LocalFiles(tmp_path).uri(""), "run": "r"})
     reader = source.streamReader(None)
     start = reader.initialOffset()
-    assert reader.latestOffset(start, None) == {"run": "r", "number": 0, "gate": 0}
+    assert reader.latestOffset(start, None) == {"run": "r", "number": 0, "gate": 0, "offered": ""}
     for number in range(2):
         hub.insert("b", [(number, 0)])
     (tmp_path / "inbox" / "000000000009-unmarked").mkdir()
     (tmp_path / "inbox" / "mine").mkdir()
-    assert reader.latestOffset(start, None) == {"run": "r", "number": 2, "gate": 0}
+    assert reader.latestOffset(start, None) == {"run": "r", "number": 2, "gate": 0, "offered": ""}
     (partition,) = reader.partitions(start, {"run": "r", "number": 1})
     ((number, name),) = reader.read(partition)
     assert number == 1

@@ -12,6 +12,8 @@ process of Python for most of what is asked here, so each part is loaded when it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -32,12 +34,31 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session read and write with `format("everview")`.
+    """Let a session read and write with `format("everview")`; it may be done again.
 
     Filters are pushed down if the session has `spark.sql.python.filterPushdown.enabled` set by now.
     """
-    pushes = spark.conf.get(_PUSHDOWN, "false") == "true"
-    spark.dataSource.register(PushingSource if pushes else EverviewSource)
+    # Where a DataFrame is written, Spark looks for the format in the thread's active session, be it another.
+    active = SparkSession.getActiveSession()
+    for session in (spark, active):
+        if session is not None:
+            pushes = session.conf.get(_PUSHDOWN, "false") == "true"
+            with _active(session, active):
+                session.dataSource.register(PushingSource if pushes else EverviewSource)
+
+
+@contextmanager
+def _active(session: SparkSession, before: SparkSession | None) -> Iterator[None]:
+    """Have a session be the active one: else Spark takes a format of that one's for its own, and refuses."""
+    if before is None or before is session:
+        yield
+        return
+    sessions = session.sparkContext._jvm.SparkSession  # type: ignore[union-attr]  # noqa: SLF001
+    sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        sessions.setActiveSession(before._jsparkSession)  # noqa: SLF001
 
 
 class EverviewSource(DataSource):
