@@ -19,6 +19,7 @@ SLICE = {
     "processes": 1,
     "simulation": 5,
     "three_engines": 0,  # 300 pairs are in tests/engines/three
+    "trips": 0,  # one kill is in tests/hub/test_trips.py
     "wire": 20_000,
 }
 

@@ -38,19 +38,28 @@ def register(spark: SparkSession) -> None:
 
     Filters are pushed down if the session has `spark.sql.python.filterPushdown.enabled` set by now.
     """
+    _register(spark)
     # Where a DataFrame is written, Spark looks for the format in the thread's active session, be it another.
     active = SparkSession.getActiveSession()
-    for session in (spark, active):
-        if session is not None:
-            pushes = session.conf.get(_PUSHDOWN, "false") == "true"
-            with _active(session, active):
-                session.dataSource.register(PushingSource if pushes else EverviewSource)
+    if active is not None and not _is_same(active, spark):
+        _register(active)
+
+
+def _register(session: SparkSession) -> None:
+    pushes = session.conf.get(_PUSHDOWN, "false") == "true"
+    with _active(session):
+        session.dataSource.register(PushingSource if pushes else EverviewSource)
+
+
+def _is_same(one: SparkSession, other: SparkSession) -> bool:
+    return bool(one._jsparkSession.equals(other._jsparkSession))  # noqa: SLF001
 
 
 @contextmanager
-def _active(session: SparkSession, before: SparkSession | None) -> Iterator[None]:
+def _active(session: SparkSession) -> Iterator[None]:
     """Have a session be the active one: else Spark takes a format of that one's for its own, and refuses."""
-    if before is None or before is session:
+    before = SparkSession.getActiveSession()
+    if before is None or _is_same(before, session):
         yield
         return
     sessions = session.sparkContext._jvm.SparkSession  # type: ignore[union-attr]  # noqa: SLF001
