@@ -6,9 +6,9 @@
                                                   v
                        alarm  <──(stream)──  a plain Spark job: what is too hot, in Fahrenheit
 
-Run it: `python examples/spark_streaming.py`. The jobs and the hub could each be in a process of their own: the
-jobs know the store by its folder, and hold nothing of it. A job that is killed and started again goes on where
-it was, and writes no batch twice. Here each is run until it has nothing more to do.
+Run it: `python examples/spark_streaming.py`. The jobs and the hub could each be in a process of their own:
+the jobs know the store by its folder, and hold nothing of it. A job that is killed and started again goes on
+where it was, and writes no batch twice. Here each is run until it has nothing more to do.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 EXAMPLES = [
-    pytest.param(page, id=page.name, marks=[pytest.mark.spark] if page.name == "HUB.md" else [])
+    pytest.param(page, id=page.name, marks=[pytest.mark.spark] if page.name in ("HUB.md", "SPARK.md") else [])
     for page in PAGES
     if PYTHON.search(page.read_text())
 ]
