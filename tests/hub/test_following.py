@@ -172,6 +172,19 @@ def test_a_reader_shows_the_columns_that_it_is_asked_for(past):
         EverviewSource({"store": str(folder / "elsewhere"), "name": "plain"}).schema()
 
 
+def test_what_was_asked_for_before_the_first_refresh_stays_empty_and_a_stream_begins_with_it(spark, tmp_path):
+    with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
+        source = EverviewSource({"store": str(tmp_path), "name": "keyed"})
+        schema = source.schema()
+        follower = Follower(tmp_path, "keyed")
+        assert not follower.step()
+        quickly(hub).insert("keyed", [(1, "a")])
+        hub.refresh()
+        reader = source.reader(schema)
+        assert read(reader, reader.partitions()) == []
+        assert follower.run().changes() == {1: {"(1, 'a')": 1}}
+
+
 def test_readers_leave_the_store_as_it_is(past):
     folder = past.folder
 

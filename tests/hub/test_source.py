@@ -51,7 +51,8 @@ def test_a_dataframe_shows_one_refresh_for_ever(hub, job, tmp_path):
     hub.insert("visit", [(1, "ridge", AT, decimal.Decimal("1.50"), 0.5), (2, "ford", None, None, None)])
     hub.insert("visit", [(3, "ford", None, None, float("nan"))])
     hub.refresh()
-    counted = read(job, tmp_path, "counted")
+    counted = read(job, tmp_path, "counted", refresh=1)
+    latest = read(job, tmp_path, "counted")
     assert counted.columns == ["Place", "n", "_weight", "_commit"]
     assert rows(counted) == [("ford", 2, 1, 1), ("ridge", 1, 1, 1)]
     whole = read(job, tmp_path, "visit", columns="id,Place,at,cost,far").orderBy("id").toArrow()
@@ -59,11 +60,8 @@ def test_a_dataframe_shows_one_refresh_for_ever(hub, job, tmp_path):
     assert repr(whole.to_pylist()) == repr(hub.table("visit").orderBy("id").toArrow().to_pylist())
     hub.delete("visit", [(1, "ridge", AT, decimal.Decimal("1.50"), 0.5)])
     hub.refresh()
-    assert rows(counted) == [("ford", 2, 1, 1), ("ridge", 1, 1, 1)]
-    assert rows(read(job, tmp_path, "counted", columns="n")) == [(2,)]
+    assert rows(latest.join(counted, "Place")) == [("ford", 2, 1, 1, 2, 1, 1), ("ridge", 1, 1, 1, 1, 1, 1)]
     assert read(job, tmp_path, "places").where("_commit = 2").count() == 2
-    joined = read(job, tmp_path, "visit", refresh=1).join(read(job, tmp_path, "counted", refresh=1), "Place")
-    assert joined.count() == 3
     with pytest.raises(PySparkException, match=r"refresh 9 .*is not there: 1 to 2 are"):
         read(job, tmp_path, "counted", refresh=9)
 
@@ -112,4 +110,3 @@ def test_a_key_that_is_asked_for_is_looked_up(hub, spark, tmp_path):
     assert rows(read(job, tmp_path, "place").where("name = 'p3'")) == [("p3", 3, 1, 1)]
     assert read(job, tmp_path, "places").where("Place = 'p0'").count() == 15
     assert read(job, tmp_path, "place").where("height < 5 OR name = 'p9'").count() == 6
-    assert read(job, tmp_path, "place").count() == 100

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as st
@@ -169,7 +170,7 @@ class SnapshotReader(DataSourceReader):
         if "refresh" in options:
             refresh = _number(options, "refresh")
         self._uri = files.uri("")
-        self._record = _still_there(history, refresh) if refresh is not None else history.latest()
+        self._record = _record(history, refresh)
         self._shape = read_shape(files, self._record.program, name)
         self._chosen = chosen_fields(self._shape, schema)
         self._hashes: Hashes | None = None
@@ -198,9 +199,12 @@ class SnapshotReader(DataSourceReader):
         return {**self.__dict__, "_record": None}
 
 
-def _still_there(history: History, refresh: int) -> Record:
-    if not refresh:
+def _record(history: History, refresh: int | None) -> Record:
+    """The state after a refresh; before the first one there is nothing."""
+    if refresh is None:
         return history.latest()
+    if not refresh:
+        return msgspec.structs.replace(history.latest(), refresh=0, tables={})
     return history.at(refresh)
 
 
