@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from everview.language.program import Program
 from everview.planner.circuit import Circuit, Kept
+
+if TYPE_CHECKING:
+    from everview.language.program import Program  # it brings the parser, which no task needs
 
 __all__ = ["Group", "groups_of"]
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 
-from everview.engines.spark.types import arrow_schema, spark_schema
+from everview.engines.spark.types import spark_schema
 from everview.hub.files import Files
 from everview.hub.groups import Group
 from everview.hub.inbox import Arrival, parquet_files, size_of
 from everview.hub.memory import Memory
+from everview.hub.outcome import Change, Outcome
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable, table_name
-from everview.hub.routing import PARCEL_SCHEMA, PARCELS, Batches, Parcel, batched, scattered
+from everview.hub.routing import PARCEL_SCHEMA, PARCELS, Parcel, batched
 from everview.hub.runs import Part, Run
-from everview.hub.small import Change, Outcome
+from everview.hub.sending import sending
 from everview.hub.stages import Stages
 from everview.hub.stations import running
-from everview.hub.tables import Catalog, Hashed
+from everview.hub.tables import Catalog
 
 __all__ = ["TARGET_ROWS", "LargeRefresh"]
 
@@ -31,12 +32,6 @@ TARGET_ROWS = 1_000_000
 
 TARGET_BYTES = 64_000_000
 """About how many bytes of files that is at most, however few rows they are."""
-
-_SENT_ROWS = 100_000
-"""How many rows a task reads before it sends them on,"""
-
-_SENT_BYTES = 32_000_000
-"""or how many bytes, however few rows these are."""
 
 _MOST_TARGETS = 2**15
 
@@ -138,34 +133,7 @@ class LargeRefresh:
         united = parts[0]
         for part in parts[1:]:
             united = united.unionAll(part)
-        return united.mapInArrow(_sending(table, self._catalog.hashed(table.name), targets), PARCELS)
-
-
-def _sending(table: LatticeTable, hashed: Hashed, targets: int) -> Callable[[Batches], Batches]:
-    schema = arrow_schema(table.arrived.schema)
-
-    def sent(batches: Batches) -> Iterator[Parcel]:
-        for rows in _gathered(batches):
-            cast = rows.cast(schema)
-            yield from scattered(table.name, cast, hashed.of(table.schema, cast), targets)
-
-    return lambda batches: batched(sent(batches))
-
-
-def _gathered(batches: Batches) -> Iterator[pa.Table]:
-    """So many rows at once that some go to every target."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-        if rows >= _SENT_ROWS or size >= _SENT_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+        return united.mapInArrow(sending(table, self._catalog.hashed(table.name), targets), PARCELS)
 
 
 def _outcome(told: pa.Table) -> Outcome:
@@ -178,7 +146,7 @@ def _outcome(told: pa.Table) -> Outcome:
             continue
         if stream != RESULTS:
             raise AssertionError(f"rows of {stream} were sent to nobody")
-        result = msgspec.msgpack.decode(payload, type=Result)
+        result = msgspec.json.decode(payload, type=Result)
         if result.part is not None:
             parts.setdefault(result.name, []).append(result.part)
         if result.change is not None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-import msgspec
 import pyarrow as pa
 
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema
 from everview.hub.memory import Memory
 from everview.hub.operating import operate
+from everview.hub.outcome import Change
 from everview.hub.routing import Parcel, packed_for, scattered, target_of_all, with_hashes
 from everview.hub.runs import Layout, Part
-from everview.hub.small import Change
 from everview.hub.tables import Hashed
 from everview.language.plan import Plan, Scan, Schema, walk_plan
 from everview.planner.circuit import Kept, Operator
@@ -30,12 +30,17 @@ TICKET = "?"
 """The stream of what brings a task to a range where nothing has come."""
 
 
-class Result(msgspec.Struct, frozen=True, array_like=True):
+@dataclass(frozen=True, slots=True)
+class Result:
     """A part of a table that was written, or how many rows of a relation or view came and went."""
 
     name: str
     part: Part | None = None
     change: Change | None = None
+
+    def encoded(self) -> bytes:
+        """As JSON, for which a task needs no more than Python has."""
+        return json.dumps(asdict(self)).encode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,10 @@ from everview.hub.files import Files
 from everview.hub.groups import Group
 from everview.hub.inbox import Arrival
 from everview.hub.large import LargeRefresh
+from everview.hub.outcome import Change, Outcome
 from everview.hub.record import Record
 from everview.hub.screening import Rejected
-from everview.hub.small import Change, Outcome, SmallRefresh, TooManyRowsError
+from everview.hub.small import SmallRefresh, TooManyRowsError
 from everview.hub.tables import Catalog
 
 __all__ = ["EACH_ARRIVAL", "Change", "RefreshReport", "Refreshing"]

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from everview.engines.spark.types import arrow_schema
@@ -22,6 +21,7 @@ from everview.hub.inbox import Arrival, read_arrivals
 from everview.hub.lookup import collect
 from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_change, put_found
+from everview.hub.outcome import Outcome, weights
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
 from everview.hub.runs import FOLDER, Run, packed, sealed
@@ -30,28 +30,7 @@ from everview.hub.tables import Catalog
 from everview.planner.circuit import Kept, Operator
 from everview.planner.circuit.parts import changed_scan, delta_scan, sources
 
-__all__ = ["Change", "Outcome", "SmallRefresh", "TooManyRowsError"]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """How many rows of a table appeared and disappeared, copies counted."""
-
-    appeared: int
-    disappeared: int
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The runs that were written, by table; what happened to relations and views; how many jobs it took.
-
-    The runs of `replaced` tables take the place of all that these had.
-    """
-
-    written: dict[str, Run] = field(default_factory=dict)
-    replaced: frozenset[str] = frozenset()
-    changes: dict[str, Change] = field(default_factory=dict)
-    jobs: int = 0
+__all__ = ["SmallRefresh", "TooManyRowsError"]
 
 
 class TooManyRowsError(Exception):
@@ -251,12 +230,3 @@ class SmallRefresh:
             self._files.create(path, content)
         for (name, _), part in zip(self._pending, parts, strict=True):
             self._outcome.written[name] = Run(part.rows, (part,))
-
-
-def weights(delta: pa.Table) -> Change | None:
-    """How many rows of a delta come, and how many go; None when none does."""
-    column = delta.columns[-1]
-    zero = pa.scalar(0, pa.int64())
-    more = pc.sum(pc.max_element_wise(column, zero)).as_py() or 0
-    less = pc.sum(pc.min_element_wise(column, zero)).as_py() or 0
-    return Change(more, -less) if more or less else None

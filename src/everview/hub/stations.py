@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,13 +21,13 @@ from everview.hub.files import open_files
 from everview.hub.lookup import open_part
 from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_found
+from everview.hub.outcome import weights
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.relations import LatticeTable
 from everview.hub.relations.base import Joined
 from everview.hub.routing import Parcel, batched, parcels, range_of, read_rows
 from everview.hub.runs import FOLDER, HASH, Part, distinct, gathered, merged, packed, sealed
 from everview.hub.searching import Request, search
-from everview.hub.small import weights
 from everview.hub.stages import Stage
 from everview.planner.circuit import Kept, Operator
 from everview.planner.circuit.parts import WEIGHT, changed_scan
@@ -94,7 +93,7 @@ class _Station:
                 self._keep(kept)
         self._write()
         for result in self._results:
-            yield Parcel(self._target, RESULTS, msgspec.msgpack.encode(result))
+            yield Parcel(self._target, RESULTS, result.encoded())
         self._memory.close()
 
     def _table(self, stream: str) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,14 @@ from everview.hub.relations import LatticeTable, lattice_table
 from everview.hub.runs import Layout, spread
 from everview.language.expressions import Column
 from everview.language.plan import Plan, Schema
-from everview.language.program import Program
 from everview.language.relations import Relation, Semantics
 from everview.planner.circuit import Circuit, Kept, build_circuit
 from everview.planner.facts import Facts, catalog_of
 from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
+
+if TYPE_CHECKING:
+    from everview.language.program import Program  # it brings the parser, which no task needs
 
 __all__ = ["Catalog", "Hashed", "catalog"]
 

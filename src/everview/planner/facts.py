@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from everview.language.expressions import (
     Call,
@@ -42,9 +42,11 @@ from everview.language.plan import (
     expressions_of,
     walk_plan,
 )
-from everview.language.program import Program
 from everview.language.relations import Semantics
 from everview.planner.conditions import conjuncts, has_subquery
+
+if TYPE_CHECKING:
+    from everview.language.program import Program  # it brings the parser, which no task needs
 
 __all__ = [
     "NOTHING_KNOWN",

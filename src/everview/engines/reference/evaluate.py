@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from everview.engines.reference.aggregates import aggregate
 from everview.engines.reference.scalars import Row, Rows, Run, truth
@@ -28,7 +28,9 @@ from everview.language.plan import (
     Values,
     Window,
 )
-from everview.language.program import Program
+
+if TYPE_CHECKING:
+    from everview.language.program import Program  # it brings the parser, which no task needs
 
 __all__ = ["Result", "Tables", "evaluate", "evaluate_views"]
 
