@@ -8,6 +8,7 @@ executors, in the background, and the next refresh takes over what has been merg
 
 from __future__ import annotations
 
+import contextvars
 import math
 import threading
 import time
@@ -20,9 +21,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from everview.hub.files import Files, open_files
+from everview.hub.jobs import entitled, job
 from everview.hub.lookup import open_part, ranges
 from everview.hub.runs import Layout, Part, Run, merged, packed
 from everview.hub.searching import Request, search
+from everview.hub.wording import Words
 
 __all__ = ["FANOUT", "PLACES", "PLACE_NAMES", "Compactor", "due", "write_part", "written_run"]
 
@@ -68,10 +71,18 @@ class _Merge:
 class Compactor:
     """Merges the runs of one store."""
 
-    def __init__(self, spark: SparkSession, files: Files, layouts: Mapping[str, Layout], tasks: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: Files,
+        layouts: Mapping[str, Layout],
+        words: Words,
+        tasks: int,
+    ) -> None:
         self._spark = spark
         self._files = files
         self._layouts = layouts
+        self._words = words
         self._tasks = tasks
         self._thread: threading.Thread | None = None
         self._since_us: int | None = None
@@ -132,8 +143,10 @@ class Compactor:
             if old:
                 with self._lock:
                     self._since_us = time.time_ns() // 1000
+                # So that its job is named for the refresh that made it due.
+                context = contextvars.copy_context()
                 self._thread = threading.Thread(
-                    target=self._merge, args=(name, old), name="everview-merging", daemon=True
+                    target=context.run, args=(self._merge, name, old), name="everview-merging", daemon=True
                 )
                 self._thread.start()
                 return
@@ -148,8 +161,10 @@ class Compactor:
             rows = sum(run.rows for run in old)
             tasks = max(self._tasks, math.ceil(rows / PART_ROWS))
             parts = tuple(part for run in old for part in run.parts)
-            task = _merging(self._files.uri(""), parts, self._layouts[name], tasks)
-            written = self._spark.range(0, tasks, 1, tasks).mapInArrow(task, PLACES).toArrow()
+            what = f"merges runs of {self._words.of_tables([name])}"
+            task = entitled(_merging(self._files.uri(""), parts, self._layouts[name], tasks), what)
+            with job(self._spark.sparkContext, what):
+                written = self._spark.range(0, tasks, 1, tasks).mapInArrow(task, PLACES).toArrow()
             new = written_run(written)
             with self._lock:
                 self._done.append(_Merge(name, old, new))

@@ -12,6 +12,7 @@ from everview.hub.contents import contents
 from everview.hub.exporting import FOLDER, Export
 from everview.hub.files import Files
 from everview.hub.inbox import Arrival, parquet_files
+from everview.hub.jobs import job
 from everview.hub.record import Record
 from everview.hub.tables import Catalog
 from everview.language.relations import Relation, Semantics
@@ -35,8 +36,9 @@ def compared(spark: SparkSession, files: Files, catalog: Catalog, record: Record
         whole = [
             F.col(name) if name in gone.columns else _nothing(relation, name) for name in _columns(relation)
         ]
-        gone.select(*whole).write.parquet(files.uri(folder))
-        count = spark.read.schema(spark_schema(relation.schema)).parquet(files.uri(folder)).count()
+        with job(spark.sparkContext, f"compares {relation.name} with the gate"):
+            gone.select(*whole).write.parquet(files.uri(folder))
+            count = spark.read.schema(spark_schema(relation.schema)).parquet(files.uri(folder)).count()
         if count:
             clears = relation.semantics is Semantics.BAG
             more.append(Arrival(export.numbered - 1, relation.name, False, count, folder, clears))

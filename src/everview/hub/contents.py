@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_rows, arrow_schema, column_names, spark_schema
 from everview.hub.files import Files
+from everview.hub.jobs import entitled
 from everview.hub.lookup import open_part, ranges, scanning
 from everview.hub.record import Record
 from everview.hub.relations import lattice_table, table_name
@@ -45,6 +46,7 @@ def scan(spark: SparkSession, files: Files, catalog: Catalog, record: Record, ta
     tasks = max(1, min(PARTITIONS, rows // 10_000))
     request = Request(parts, catalog.layouts[table], None)
     reader = scanning(files.uri(""), request, tasks, len(schema))
+    entitled(reader, f"reads {catalog.words.of_tables([table])} of refresh {record.refresh}")
     return spark.range(0, tasks, 1, tasks).mapInArrow(reader, schema)
 
 

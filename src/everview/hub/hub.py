@@ -11,20 +11,20 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from everview.engines.spark.by_python import register_functions
-from everview.engines.spark.session import defaults, start_session
 from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, StoreError
 from everview.hub.contents import contents, local_rows
 from everview.hub.costs import Costs
 from everview.hub.explain import explain_view
 from everview.hub.files import open_files
+from everview.hub.jobs import job, working
 from everview.hub.lease import hold
 from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, require_epoch
 from everview.hub.refresh import RefreshReport
 from everview.hub.retention import Retention
 from everview.hub.running import Running, Work
+from everview.hub.session import hub_session
 from everview.hub.store import Store
 from everview.hub.streaming import Stream, check_trigger
 from everview.hub.tables import catalog
@@ -83,7 +83,7 @@ class Hub:
         kept = catalog(program)
         lease = hold(files)
         try:
-            store = Store(_session(spark), files, kept, name, lease, retention)
+            store = Store(hub_session(spark), files, kept, name, lease, retention)
             return cls(store, freshness=freshness)
         except BaseException:
             lease.give_up()
@@ -126,7 +126,7 @@ class Hub:
                     raise StoreError(f"{self.name} is running already: stop that run first")
                 self._running.end()
             if self._stream is None:
-                self._stream = Stream(self._store.spark, self._store.files)
+                self._stream = Stream(self._store.spark, self._store.files, self.name)
             inbox = self._store.inbox
             work = Work(self.name, self.refresh, self._store.require_ours, inbox.given, inbox.is_settled)
             self._running = Running(work, self._stream, checked)
@@ -179,7 +179,7 @@ class Hub:
         """Bring the published tables to the last refresh: Delta tables of plain rows, under `published/`."""
         store = self._store
         store.require_open()
-        with store.turn:
+        with store.turn, working(self.name, f"publish refresh {store.record.refresh}"):
             return publish(store.spark, store.files, store.catalog, store.record)
 
     def vacuum(self) -> VacuumReport:
@@ -207,7 +207,10 @@ class Hub:
         schema = self.program.schema(name)
         record = store.at(at)
         few = local_rows(store.files, store.catalog, record, name, store.driver_rows)
-        return sorted_rows(rows_of(self._contents(name, record), schema) if few is None else few)
+        if few is None:
+            with working(self.name, f"read refresh {record.refresh}"), job(store.spark.sparkContext, name):
+                few = rows_of(self._contents(name, record), schema)
+        return sorted_rows(few)
 
     def why(self, name: str, row: Mapping[str, Any] | Sequence[Any], *, at: int | None = None) -> Provenance:
         """Which rows of relations a row is there for, as of the last refresh, or of refresh `at`.
@@ -217,7 +220,8 @@ class Hub:
         store = self._store
         store.require_open()
         state = Refreshed(store.spark, store.files, store.catalog, store.at(at), store.driver_rows)
-        return why(state, store.peering.origin, name, row)
+        with working(self.name, f"why a row of {name} is there"):
+            return why(state, store.peering.origin, name, row)
 
     def explain(self, name: str) -> str:
         """How a view is kept: each operator, how much is read to carry a change through it, and the cost."""
@@ -267,13 +271,3 @@ class Hub:
         store = self._store
         store.require_open()
         return contents(store.spark, store.files, store.catalog, record, name)
-
-
-def _session(spark: SparkSession | None) -> SparkSession:
-    session = (spark if spark is not None else start_session()).newSession()
-    for setting in defaults():
-        if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
-            session.conf.set(setting.name, setting.value)
-    # Each shuffle would be a job of its own, and a refresh has many small ones.
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    return register_functions(session)

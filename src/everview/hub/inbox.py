@@ -26,6 +26,7 @@ from everview.errors import DataError, StoreError
 from everview.hub import offers
 from everview.hub.files import Files
 from everview.hub.fitting import check_columns, missing
+from everview.hub.jobs import job, working
 from everview.hub.marks import FOLDER, MARK, number_of
 from everview.hub.offers import Write
 from everview.hub.owning import check_counted, check_owner, counting
@@ -290,7 +291,9 @@ class Inbox:
         checks = [F.count_if(F.col(name).isNull()).alias(f"missing_{name}") for name in sorted(required)]
         checks += counting(relation, self._name, present=arrival.present)
         watched = selected.observe(seen, F.count(F.lit(1)).alias("rows"), *checks)
-        watched.write.parquet(self._files.uri(arrival.folder))
+        what = f"{'insert into' if arrival.present else 'delete from'} {relation.name}"
+        with working(self._name, what), job(selected.sparkSession.sparkContext, f"write {arrival.number}"):
+            watched.write.parquet(self._files.uri(arrival.folder))
         counts = seen.get
         for name, field in _named(relation):
             if counts.get(f"missing_{name}"):

@@ -13,6 +13,7 @@ from everview.engines.spark.types import spark_schema
 from everview.hub.files import Files
 from everview.hub.groups import Group
 from everview.hub.inbox import Arrival, parquet_files, size_of
+from everview.hub.jobs import entitled, job
 from everview.hub.memory import Memory
 from everview.hub.outcome import Change, Outcome
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
@@ -65,10 +66,13 @@ class LargeRefresh:
                 frame = sent if frame is None else frame.unionAll(sent)
         if frame is None:
             return Outcome()
+        words = self._catalog.words
         for stage in stages:
             met = frame.repartitionById(targets, F.col("target"))
-            frame = met.mapInArrow(running(plant, stage), PARCELS)
-        outcome = _outcome(frame.toArrow())
+            task = entitled(running(plant, stage), words.of_stage(stage))
+            frame = met.mapInArrow(task, PARCELS)
+        with job(self._spark.sparkContext, words.of_stages(stages)):
+            outcome = _outcome(frame.toArrow())
         outcome.replaced = stages.anew & self._catalog.layouts.keys()
         return outcome
 
@@ -133,7 +137,8 @@ class LargeRefresh:
         united = parts[0]
         for part in parts[1:]:
             united = united.unionAll(part)
-        return united.mapInArrow(sending(table, self._catalog.hashed(table.name), targets), PARCELS)
+        task = sending(table, self._catalog.hashed(table.name), targets)
+        return united.mapInArrow(entitled(task, f"reads what has come for {table.relation.name}"), PARCELS)
 
 
 def _outcome(told: pa.Table) -> Outcome:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from everview.engines.spark.types import column_names
 from everview.hub.files import open_files
+from everview.hub.jobs import entitled, job
 from everview.hub.runs import Part
 from everview.hub.searching import Request, TooManyError, search
 
@@ -51,11 +52,13 @@ def open_part(uri: str) -> Callable[[Part], pa.Table]:
 
 
 def collect(
-    spark: SparkSession, uri: str, requests: Sequence[Request], tasks: int, most: int
+    spark: SparkSession, uri: str, requests: Sequence[Request], tasks: int, most: int, what: str
 ) -> list[pa.Table | None] | None:
-    """What each request finds, in one job; None when that is more than `most` rows."""
+    """What each request finds, in one job that does `what`; None when that is more than `most` rows."""
     schema = "request INT, rows BINARY"
-    found = spark.range(0, tasks, 1, tasks).mapInArrow(_task(uri, requests, tasks, most), schema).toArrow()
+    task = entitled(_task(uri, requests, tasks, most), what)
+    with job(spark.sparkContext, what):
+        found = spark.range(0, tasks, 1, tasks).mapInArrow(task, schema).toArrow()
     pieces: list[list[pa.Table]] = [[] for _ in requests]
     rows = 0
     for number, content in zip(*(column.to_pylist() for column in found.columns), strict=True):

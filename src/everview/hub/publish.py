@@ -21,6 +21,7 @@ from everview.hub import publications
 from everview.hub.contents import contents, stored_table
 from everview.hub.delta import Mark, State, commit, new_file, state
 from everview.hub.files import Files
+from everview.hub.jobs import job
 from everview.hub.publications import Publication, Published
 from everview.hub.record import Record
 from everview.hub.retention import now_us
@@ -99,7 +100,8 @@ def _write(spark: SparkSession, files: Files, catalog: Catalog, record: Record, 
     added = []
     if record.runs(stored_table(catalog, mark.table)):
         rows = contents(spark, files, catalog, record, mark.table)
-        rows.toDF(*(column.name for column in schema)).write.parquet(files.uri(path))
+        with job(spark.sparkContext, mark.table):
+            rows.toDF(*(column.name for column in schema)).write.parquet(files.uri(path))
         # Not below it: what a task left there that was given up is no part of the rows.
         names = {name for name in files.list(path) if name.endswith(".parquet")}
         entries = [entry for entry in files.find(path) if entry.path.removeprefix(f"{path}/") in names]

@@ -190,20 +190,23 @@ class SmallRefresh:
     def _look_up(self, wanted: Sequence[Wanted]) -> None:
         """Find kept rows in one Spark job."""
         asked: list[tuple[tuple[str, str], Request]] = []
+        tables = []
         for one in wanted:
             parts = tuple(part for run in self._before.runs(one.table) for part in run.parts)
             found = request(self._memory, parts, one)
             self._found[one.known] = None
             if parts and (found.hashes is None or len(found.hashes)):
                 asked.append((one.known, found))
+                tables.append(one.table)
         if not asked:
             return
         self._outcome.jobs += 1
         requests = [found for _, found in asked]
-        tables = collect(self._spark, self._files.uri(""), requests, self._tasks, self._most)
-        if tables is None:
+        what = f"looks up {self._catalog.words.of_tables(tables)}"
+        rows = collect(self._spark, self._files.uri(""), requests, self._tasks, self._most, what)
+        if rows is None:
             raise TooManyRowsError(self._outcome.jobs)
-        self._found.update({known: table for (known, _), table in zip(asked, tables, strict=True)})
+        self._found.update({known: table for (known, _), table in zip(asked, rows, strict=True)})
 
     def _keep(self) -> None:
         """New runs of all that is kept, and what happened to each relation and view."""

@@ -17,6 +17,7 @@ from everview.hub.exporting import Export
 from everview.hub.files import Files
 from everview.hub.gate import Gate
 from everview.hub.inbox import Arrival
+from everview.hub.jobs import working
 from everview.hub.lease import Lease
 from everview.hub.opening import begin_epoch, recover
 from everview.hub.peering import Peering
@@ -60,7 +61,7 @@ class Store:
         self.peering = Peering(files, catalog, name, self.record)
         self.inbox.pass_over(self.peering.arrived)
         self.tasks = spark.sparkContext.defaultParallelism
-        self.compactor = Compactor(spark, files, catalog.layouts, self.tasks)
+        self.compactor = Compactor(spark, files, catalog.layouts, catalog.words, self.tasks)
         self.sampler = Sampler(files)
         self.driver_rows = DRIVER_ROWS
         self.turn = threading.RLock()
@@ -128,7 +129,7 @@ class Store:
 
         `whole` compares the gate with the last refresh in full.
         """
-        with self.turn:
+        with self.turn, working(self.name, f"refresh {self.record.refresh + 1}"):
             self._rejected += self._screening.missed(self.inbox.vanished())
             self._rejected += self._screening.refuse(self.inbox.adopt(self.record.writers))
             waiting = self.inbox.waiting(self.record.arrived)

@@ -105,8 +105,9 @@ class _Reader(DataSourceStreamReader):
 class Stream:
     """Starts the stream of a store's inbox."""
 
-    def __init__(self, spark: SparkSession, files: Files) -> None:
+    def __init__(self, spark: SparkSession, files: Files, hub: str) -> None:
         self._spark = spark
+        self._hub = hub
         self._files = files
         spark.dataSource.register(InboxSource)
         for name, value in _SETTINGS.items():
@@ -123,6 +124,8 @@ class Stream:
             uri=self._files.uri(""), run=uuid.uuid4().hex
         )
         sink = source.load().writeStream.foreachBatch(call).trigger(processingTime=trigger)
+        # So Spark's page of streams knows it; a session has no two streams of one name at once.
+        sink = sink.queryName(f"{self._hub}: inbox")
         return sink.option("checkpointLocation", self._files.uri(FOLDER)).start()
 
     def forget(self) -> None:

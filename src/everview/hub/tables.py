@@ -14,6 +14,7 @@ from everview.hub.groups import Group, groups_of
 from everview.hub.ranks import Rank
 from everview.hub.relations import LatticeTable, lattice_table
 from everview.hub.runs import Layout, spread
+from everview.hub.wording import Words, words_of
 from everview.language.expressions import Column
 from everview.language.plan import Plan, Schema
 from everview.language.relations import Relation, Semantics
@@ -65,6 +66,8 @@ class Catalog:
     groups: tuple[Group, ...]
     plans: dict[str, Plan]
     """What each view is, over relations and other views, as a site has it too."""
+    words: Words
+    """What operators and tables are called where people read of them."""
     ids: bool = True
     """Whether whole rows of relations are found by their ids; older stores have another hash."""
 
@@ -106,7 +109,8 @@ def catalog(program: Program) -> Catalog:
     for kept in circuit.kept.values():
         layouts[kept.name] = _layout(kept)
         schemas[kept.name] = kept.schema
-    return Catalog(program, circuit, relations, layouts, schemas, groups_of(program, circuit), plans)
+    groups, words = groups_of(program, circuit), words_of(relations, circuit)
+    return Catalog(program, circuit, relations, layouts, schemas, groups, plans, words)
 
 
 def _layout(kept: Kept) -> Layout:

@@ -17,6 +17,7 @@ from everview.engines.spark.types import arrow_rows, arrow_table, from_arrow
 from everview.errors import LimitError
 from everview.hub.contents import contents
 from everview.hub.files import Files
+from everview.hub.jobs import job
 from everview.hub.memory import Memory
 from everview.hub.narrowing import Narrowed, Narrowing
 from everview.hub.record import Record
@@ -114,7 +115,8 @@ class _Witnesses:
         with self._views(narrowed) as names:
             text = compile_plan(narrowed.plan, lambda scan: names[scan.name])
             left = self.state.most - self._collected
-            return self.state.spark.sql(text).limit(left + 1).toArrow()
+            with job(self.state.spark.sparkContext, f"asks {', '.join(narrowed.elsewhere)}"):
+                return self.state.spark.sql(text).limit(left + 1).toArrow()
 
     @contextmanager
     def _views(self, narrowed: Narrowed) -> Iterator[Mapping[str, str]]:
