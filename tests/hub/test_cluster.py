@@ -1,0 +1,93 @@
+"""A hub on a standalone cluster, whose executors have a Python without everview."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+from tests.hub import on_cluster
+from tests.hub.cluster import Cluster, bare_python, environment
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+SEEDS = (0, 2)
+STATEMENTS = 3
+ROWS = 60_000
+LARGE = (
+    "hub: refresh 2, stage 1 merges visit; "
+    "stage 2 aggregate of per_place, writes aggregate of per_place; "
+    "stage 3 aggregate of sizes, writes per_place, aggregate of sizes; "
+    "stage 4 writes sizes"
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    return bare_python(tmp_path_factory.mktemp("bare") / "python")
+
+
+@pytest.fixture(scope="module")
+def driver(cluster, python):
+    """Runs functions of `on_cluster` in one process, whose Spark lives as long as this module's tests."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        def run(function, *arguments):
+            return pool.submit(function, cluster.url, python, *arguments).result(timeout=240)
+
+        yield run
+        run(on_cluster.ended)
+
+
+def test_executors_without_the_package_get_it_from_the_driver(driver, python, tmp_path):
+    command = [python, "-c", "import numpy, pyarrow, xxhash; import everview"]
+    tried = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert tried.stderr.strip().endswith("No module named 'everview'")
+    jobs, sent, rows = driver(on_cluster.refreshed, tmp_path / "hub")
+    assert jobs
+    assert [name.rpartition("/")[2].partition("-")[0] for name in sent] == ["everview"]  # once for both hubs
+    assert rows == [("ford", 3), ("mill", 1), ("ridge", 1)]
+
+
+def test_spark_shows_its_pages_to_this_machine_alone(driver):
+    assert driver(on_cluster.pages) == ["127.0.0.1"]
+
+
+def test_sparks_pages_read_like_the_program(driver, tmp_path):
+    jobs = driver(on_cluster.named, tmp_path)
+    assert ("hub: refresh 2", LARGE) in jobs
+
+
+def test_random_programs_and_histories_on_a_cluster(driver, tmp_path):
+    assert driver(on_cluster.fuzzed, tmp_path, SEEDS, STATEMENTS) >= len(SEEDS)
+
+
+def test_a_refresh_survives_the_loss_of_a_worker(driver, cluster, tmp_path):
+    worker = cluster.workers.pop()
+    lost = driver(on_cluster.worker_lost, tmp_path, worker.pid, ROWS)
+    worker.kill()
+    cluster.workers.append(cluster.start_worker())
+    was_under_way, executors, appeared, sizes = lost
+    assert was_under_way
+    assert executors == 1
+    assert appeared == on_cluster.PLACES
+    assert sizes == [(ROWS // on_cluster.PLACES, on_cluster.PLACES)]
+
+
+def test_executors_that_are_lost_are_replaced_and_map_the_runs_again(driver, cluster, tmp_path):
+    pids = [worker.pid for worker in cluster.workers]
+    killed, replaced, before, after, rows = driver(on_cluster.executors_lost, tmp_path, pids)
+    assert len(killed) == len(replaced) == 2
+    assert not set(killed) & set(replaced)
+    assert any(before.values())
+    assert any(after.values())
+    assert not before.keys() & after.keys()
+    assert rows == [("ford", 3), ("ridge", 100)]
