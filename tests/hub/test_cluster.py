@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import subprocess
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from tests.hub import on_cluster
-from tests.hub.cluster import Cluster, bare_python, environment
+from tests.hub.cluster import Cluster, bare_python, environment, submit
+
+from everview.hub.files import LocalFiles
+from everview.hub.opening import begin_epoch, recover
+from everview.hub.packaging import write_entry, write_package
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
 SEEDS = (0, 2)
 STATEMENTS = 3
 ROWS = 60_000
+MANY = 130_000
+"""More than a driver reads by itself."""
+
 LARGE = (
     "hub: refresh 2, stage 1 merges visit; "
     "stage 2 aggregate of per_place, writes aggregate of per_place; "
@@ -45,6 +53,29 @@ def driver(cluster, python):
 
         yield run
         run(on_cluster.ended)
+
+
+def test_spark_submit_refreshes_a_hub_with_the_package_from_an_archive(cluster, python, tmp_path):
+    """It is the first test: an application has all cores of the cluster as long as it lives."""
+    write_package(tmp_path / "everview.zip")
+    write_entry(tmp_path / "everview-hub.py")
+    (tmp_path / "program.sql").write_text(on_cluster.PROGRAM.text)
+    files = LocalFiles(tmp_path / "hub")
+    inbox = recover(files, begin_epoch(files, on_cluster.PROGRAM.hash), "hub")
+    rows = [(number, f"place {number % on_cluster.PLACES}") for number in range(MANY)]
+    inbox.put_rows(on_cluster.PROGRAM.relations["visit"], rows, present=True)
+    arguments = "--store", tmp_path / "hub", "--program", tmp_path / "program.sql", "--once"
+    archive, entry = tmp_path / "everview.zip", tmp_path / "everview-hub.py"
+    with submit(cluster.url, python, archive, entry, *arguments) as submitted:
+        told, log = submitted.communicate(timeout=240)
+    assert submitted.returncode == 0, log
+    report = json.loads(told)
+    assert report["refresh"] == report["arrivals"] == 1
+    assert {name: change["appeared"] for name, change in report["changes"].items()} == {
+        "visit": MANY,
+        "per_place": on_cluster.PLACES,
+        "sizes": 1,
+    }
 
 
 def test_executors_without_the_package_get_it_from_the_driver(driver, python, tmp_path):

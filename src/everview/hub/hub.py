@@ -24,7 +24,7 @@ from everview.hub.record import Record, require_epoch
 from everview.hub.refresh import RefreshReport
 from everview.hub.retention import Retention
 from everview.hub.running import Running, Work
-from everview.hub.session import hub_session
+from everview.hub.session import hub_session, is_connect
 from everview.hub.store import Store
 from everview.hub.streaming import Stream, check_trigger
 from everview.hub.tables import catalog
@@ -251,6 +251,8 @@ class Hub:
         store = self._store
         store.require_ours()
         relation = self._relation(name)
+        if is_connect(rows):
+            raise DataError(f"{name} cannot take a DataFrame of Spark Connect: give one of the hub's Spark")
         if isinstance(rows, DataFrame):
             accepted = store.inbox.put_frame(relation, rows, present=present)
         else:
