@@ -118,11 +118,11 @@ def test_only_executors_elsewhere_are_sent_the_package(master, local):
     [
         ("/tmp/spark-1/userFiles-2/everview.zip/everview/__init__.py", True),
         ("/usr/lib/python3/dist-packages/everview/__init__.py", False),
-        ("/home/me/other.zip/everview/__init__.py", False),
+        ("/data/other.zip/everview/__init__.py", False),
     ],
 )
 def test_a_driver_that_got_the_package_by_spark_submit_has_nothing_to_send(monkeypatch, origin, came):
-    files = "file:///home/me/everview.zip,file:///home/me/more.py"
+    files = "file:///data/everview.zip,file:///data/more.py"
     context = SimpleNamespace(getConf=lambda: {"spark.submit.pyFiles": files})
     monkeypatch.setattr(everview, "__file__", origin)
     assert shipping._came_with(context) is came

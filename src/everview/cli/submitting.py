@@ -58,7 +58,8 @@ def _run(given: argparse.Namespace) -> None:
     from everview.language.program import Program  # noqa: PLC0415
 
     program = Program.load(given.program)
-    spark = SparkSession.builder.appName(f"everview {given.name}").getOrCreate()
+    is_ours = SparkSession.getActiveSession() is None
+    spark = SparkSession.builder.getOrCreate()
     freshness = 0.0 if given.publish else None
     try:
         with Hub.open(given.store, program, spark=spark, name=given.name, freshness=freshness) as hub:
@@ -67,7 +68,8 @@ def _run(given: argparse.Namespace) -> None:
             else:
                 _stay(hub, given.trigger)
     finally:
-        spark.stop()
+        if is_ours:
+            spark.stop()
 
 
 def _stay(hub: Hub, trigger: str) -> None:
