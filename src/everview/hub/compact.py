@@ -72,18 +72,12 @@ class Compactor:
     """Merges the runs of one store."""
 
     def __init__(
-        self,
-        spark: SparkSession,
-        files: Files,
-        layouts: Mapping[str, Layout],
-        words: Words,
-        tasks: int,
+        self, spark: SparkSession, files: Files, layouts: Mapping[str, Layout], words: Words
     ) -> None:
         self._spark = spark
         self._files = files
         self._layouts = layouts
         self._words = words
-        self._tasks = tasks
         self._thread: threading.Thread | None = None
         self._since_us: int | None = None
         self._done: list[_Merge] = []
@@ -159,7 +153,7 @@ class Compactor:
     def _merge(self, name: str, old: tuple[Run, ...]) -> None:
         try:
             rows = sum(run.rows for run in old)
-            tasks = max(self._tasks, math.ceil(rows / PART_ROWS))
+            tasks = max(self._spark.sparkContext.defaultParallelism, math.ceil(rows / PART_ROWS))
             parts = tuple(part for run in old for part in run.parts)
             what = f"merges runs of {self._words.of_tables([name])}"
             task = entitled(_merging(self._files.uri(""), parts, self._layouts[name], tasks), what)

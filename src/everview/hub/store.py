@@ -60,8 +60,7 @@ class Store:
         self.inbox = recover(files, self.record, name)
         self.peering = Peering(files, catalog, name, self.record)
         self.inbox.pass_over(self.peering.arrived)
-        self.tasks = spark.sparkContext.defaultParallelism
-        self.compactor = Compactor(spark, files, catalog.layouts, catalog.words, self.tasks)
+        self.compactor = Compactor(spark, files, catalog.layouts, catalog.words)
         self.sampler = Sampler(files)
         self.driver_rows = DRIVER_ROWS
         self.turn = threading.RLock()
@@ -168,7 +167,7 @@ class Store:
             self.compactor,
             self.record,
             self.sampler,
-            tasks=self.tasks,
+            tasks=self.spark.sparkContext.defaultParallelism,
             most=self.driver_rows,
         )
         try:
