@@ -10,6 +10,7 @@ from tests.long.__main__ import areas, outcomes
 SLICE = {
     "algebra": 60,
     "changes": 0,  # one is in tests/hub/test_changes.py
+    "cluster": 0,  # a few are in tests/hub/test_cluster.py
     "device": 20,
     "gate": 0,  # a few are in tests/hub/test_gate.py
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py

@@ -17,7 +17,7 @@ from everview.hub.packaging import write_entry, write_package
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
-SEEDS = (0, 2)
+SEEDS = (0, 2, 4)
 STATEMENTS = 3
 ROWS = 60_000
 MANY = 130_000
@@ -105,7 +105,6 @@ def test_a_refresh_survives_the_loss_of_a_worker(driver, cluster, tmp_path):
     worker = cluster.workers.pop()
     lost = driver(on_cluster.worker_lost, tmp_path, worker.pid, ROWS)
     worker.kill()
-    cluster.workers.append(cluster.start_worker())
     was_under_way, executors, appeared, sizes = lost
     assert was_under_way
     assert executors == 1
@@ -113,12 +112,11 @@ def test_a_refresh_survives_the_loss_of_a_worker(driver, cluster, tmp_path):
     assert sizes == [(ROWS // on_cluster.PLACES, on_cluster.PLACES)]
 
 
-def test_executors_that_are_lost_are_replaced_and_map_the_runs_again(driver, cluster, tmp_path):
-    pids = [worker.pid for worker in cluster.workers]
-    killed, replaced, before, after, rows = driver(on_cluster.executors_lost, tmp_path, pids)
-    assert len(killed) == len(replaced) == 2
-    assert not set(killed) & set(replaced)
+def test_an_executor_that_is_lost_is_replaced_and_maps_the_runs_again(driver, cluster, tmp_path):
+    """On the Worker that is left."""
+    killed, replaced, before, after, rows = driver(on_cluster.executor_lost, tmp_path, cluster.workers[0].pid)
+    assert killed != replaced
     assert any(before.values())
     assert any(after.values())
     assert not before.keys() & after.keys()
-    assert rows == [("ford", 3), ("ridge", 100)]
+    assert rows == [("ford", 2), ("ridge", 100)]
