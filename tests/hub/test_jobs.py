@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 from tests.hub.cluster import bare_python
 from tests.hub.quick import quickly
@@ -196,6 +197,12 @@ def test_the_given_session_is_left_as_it_was(spark, tmp_path, asking_spark):
 def connect(kind):
     """A stand-in: Spark Connect's own modules cannot be imported without gRPC, which is not installed."""
     return type(kind, (), {"__module__": f"pyspark.sql.connect.{kind.lower()}"})()
+
+
+@pytest.mark.parametrize(("module", "kind"), [("session", "SparkSession"), ("dataframe", "DataFrame")])
+def test_spark_connect_has_its_classes_where_they_are_looked_for(module, kind):
+    text = Path(pyspark.__path__[0], "sql", "connect", f"{module}.py").read_text()
+    assert f"\nclass {kind}" in text
 
 
 def test_spark_connect_is_refused_in_one_sentence(hub, tmp_path):

@@ -21,6 +21,7 @@ from everview.hub.packaging import archive, archive_name, write_package
 
 TASKS = (
     "everview.engines.spark.by_python",
+    "everview.hub.changes",
     "everview.hub.compact",
     "everview.hub.lookup",
     "everview.hub.sending",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,15 @@ from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema, column_names
 from everview.hub.files import Files
 from everview.hub.lookup import open_part, ranges
-from everview.hub.record import Record
 from everview.hub.runs import HASH, Layout, Part, Run, distinct, equal, merged
 from everview.hub.searching import Open, Request, search
-from everview.hub.shapes import Shape
 from everview.language.plan import Schema
 from everview.language.types import BIGINT, Field
+
+if TYPE_CHECKING:
+    # They bring the codec of records, which no task needs.
+    from everview.hub.record import Record
+    from everview.hub.shapes import Shape
 
 __all__ = ["WEIGHT", "Difference", "changed_rows", "difference"]
 
