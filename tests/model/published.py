@@ -1,10 +1,10 @@
 """Published views as a program: states of one authority in a row, carried by anybody, in any order.
 
-A state is named by (epoch, mark): what the authority showed after its commit `mark`, in one of its lives. A site
-has one state at a time, whole, with the mark at which each row last changed; a row that has gone stays, with
-multiplicity 0, until it is forgotten, and `floor` is the greatest mark of a row that was. Joining two states is
-taking the later one. What travels is all that changed after the reader's own mark, if the sender has forgotten
-nothing since; otherwise the whole, which takes the place of what the reader had.
+A state is named by (epoch, mark): what the authority showed after its commit `mark`, in one of its lives. A
+site has one state at a time, whole, with the mark at which each row last changed; a row that has gone stays,
+with multiplicity 0, until it is forgotten, and `floor` is the greatest mark of a row that was. Joining two
+states is taking the later one. What travels is all that changed after the reader's own mark, if the sender
+has forgotten nothing since; otherwise the whole, which takes the place of what the reader had.
 """
 
 import random
@@ -70,7 +70,7 @@ class State:
 
 @dataclass
 class Page:
-    """Some of what changed after `start`; the whole where that is None. `begins`: what came before is void."""
+    """Some of what changed after `start`, of all if that is None; `begins`: what came before is void."""
 
     epoch: float
     start: int | None

@@ -247,10 +247,10 @@ def test_a_site_does_not_sync_with_itself(world):
 
 
 def test_more_rows_than_a_page_has(world, monkeypatch):
-    from everview.replication import serving
+    from everview.replication import budget
 
-    monkeypatch.setattr(serving, "PAGE_ROWS", 70)
-    monkeypatch.setattr(serving.Budget.__init__, "__defaults__", (70, serving.PAGE_BYTES))
+    monkeypatch.setattr(budget, "PAGE_ROWS", 70)
+    monkeypatch.setattr(budget.Budget.__init__, "__defaults__", (70, budget.PAGE_BYTES))
     a, b = world.sites(2)
     a.insert("r", [(n, str(n % 7)) for n in range(1000)])
     a.insert("k", [(n, "v") for n in range(300)])

@@ -2,8 +2,9 @@
 
 Above its first operators that are not monotone, seen from the relations, a plan is a local circuit. Below
 them are the cores, whose derivations travel. A core that would be nothing but a relation with all its
-columns is the relation itself, and so is a bag, whose rows are counted and not identified. Where a core
-would have too many branches, it is cut once more below its uppermost operator.
+columns is the relation itself, and so is a bag, whose rows are counted and not identified, and a view that
+its authority publishes. Where a core would have too many branches, it is cut once more below its uppermost
+operator.
 
 Cores are named by the view and by what they say, so they have the same name at every site that runs the
 program, and another one where another version of this library would cut otherwise.
@@ -49,18 +50,24 @@ class Cut:
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """The relations that are read whole."""
+        """The relations, and what else has no ids, that are read whole."""
         names = {core.name for core in self.cores}
         found = {node.name for node in walk_plan(self.plan) if isinstance(node, Scan)}
         return tuple(sorted(found - names))
 
 
-def cut(view: str, plan: Plan, relations: Mapping[str, Relation], held: frozenset[str] = frozenset()) -> Cut:
+def cut(
+    view: str,
+    plan: Plan,
+    relations: Mapping[str, Relation],
+    held: frozenset[str] = frozenset(),
+    opaque: frozenset[str] = frozenset(),
+) -> Cut:
     """Cut a plan over base relations; a core over nothing but `held` relations stays part of the plan.
 
-    Cores have the same names whatever is held.
+    `opaque` are what it scans besides, whose rows have no ids. Cores have the same names whatever is held.
     """
-    cores = _cores(view, plan, relations)
+    cores = _cores(view, plan, relations, opaque)
     kept: dict[str, Core] = {}
 
     def replaced(node: Plan) -> Plan:
@@ -80,10 +87,10 @@ def cut(view: str, plan: Plan, relations: Mapping[str, Relation], held: frozense
 
 
 def _cores(
-    view: str, plan: Plan, relations: Mapping[str, Relation]
+    view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str]
 ) -> dict[Plan, tuple[Core, tuple[Branch, ...]]]:
     """The cores of a plan by the node that each stands for, with its constant rows; equal nodes are one."""
-    bags = {name for name, relation in relations.items() if relation.semantics is Semantics.BAG}
+    bags = {name for name, relation in relations.items() if relation.semantics is Semantics.BAG} | opaque
     found: dict[Plan, tuple[Core, tuple[Branch, ...]]] = {}
 
     def visit(node: Plan) -> None:

@@ -3,8 +3,11 @@
 1. All that it reads is here, as relations or hosted views: a local circuit.
 2. It is monotone, without DISTINCT: its derivations travel.
 3. Otherwise it is cut: monotone cores travel, the rest is a local circuit over them.
+4. Another site is its authority: the rows that this one publishes travel, whatever else is here.
 
-A relation that a cut needs whole is received too, but not shown: it is *hidden*.
+A relation that a cut needs whole is received too, but not shown: it is *hidden*. So is a published view that
+another view reads. To whoever cuts a plan a published view is like a bag, also at its authority: cores have
+the same names at all sites.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from everview.language.program import Program
 from everview.planner.conditions import all_columns
 from everview.planner.cut import Core, Cut, cut, plan_of
 from everview.planner.facts import Catalog, Facts, Keys, catalog_of
+from everview.planner.published import published_stream
 from everview.planner.rewrite import rewrite
 from everview.planner.walking import over
 
@@ -32,6 +36,7 @@ class Way(enum.Enum):
     LOCAL = "a local circuit"
     RECEIVED = "derivations"
     CUT = "a cut plan"
+    PUBLISHED = "what its authority publishes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +51,50 @@ class Kept:
 
 
 class Exchange:
-    """The decisions for one program and what a site hosts of it."""
+    """The decisions for one program, what a site hosts of it, and what the site is called."""
 
-    def __init__(self, program: Program, hosts: Iterable[str]) -> None:
+    def __init__(self, program: Program, hosts: Iterable[str], name: str = "") -> None:
         self.program = program
         self.hosts = frozenset(hosts)
         self._facts = Facts(catalog_of(program))
-        self._plans = {name: rewrite(v.plan, facts=self._facts) for name, v in program.views.items()}
+        self._plans = {view: rewrite(v.plan, facts=self._facts) for view, v in program.views.items()}
         self._whole: dict[str, Plan] = {}
-        away = {name: self._cut(name) for name in program.views if name in self.hosts and self._is_away(name)}
+        self._published = frozenset(view for view, v in program.views.items() if v.authority is not None)
+        self._own = frozenset(view for view in self._published if program.views[view].authority == name)
+        self._foreign = self._published - self._own
+        kept = self._needed()
+        away = {view: self._cut(view) for view in kept if self._is_away(view)}
         self.hidden = tuple(
-            name
-            for name in program.relations
-            if name not in self.hosts and any(name in found.relations for found in away.values())
+            relation
+            for relation in program.relations
+            if relation not in self.hosts and any(relation in found.relations for found in away.values())
         )
         self.held = frozenset(self.hidden) | {name for name in program.relations if name in self.hosts}
         """The relations that are here, shown or not."""
         self.views: dict[str, Kept] = {
-            name: self._away(name) if name in away else self._local(name)
-            for name in program.views
-            if name in self.hosts
+            view: self._kept(view, is_away=view in away) for view in program.views if view in kept
         }
+        """The views that are kept here, also those that are not shown."""
+
+    @property
+    def published(self) -> dict[str, bool]:
+        """The views that come from their authority, or go out from here → whether it is this site."""
+        return {view: view in self._own for view in self.views if view in self._published}
+
+    def _needed(self) -> set[str]:
+        """The hosted views, and the published ones that these read as they are kept."""
+        found: set[str] = set()
+        new = {view for view in self.program.views if view in self.hosts}
+        while new:
+            found |= new
+            read = {scan for view in new for scan in self._read(view)}
+            new = (read & self._published) - found
+        return found
+
+    def _read(self, view: str) -> Iterable[str]:
+        if view in self._foreign:
+            return ()
+        return self._cut(view).relations if self._is_away(view) else scans_of(self._near(view))
 
     @property
     def cores(self) -> dict[str, Core]:
@@ -87,18 +115,20 @@ class Exchange:
         return (core for core in self.all_cores.values() if self.held.issuperset(core.inputs))
 
     def _is_away(self, name: str) -> bool:
-        return not self.hosts.issuperset(scans_of(self._near(name)))
+        if name in self._foreign:
+            return False
+        return not (self.hosts | self._foreign).issuperset(scans_of(self._near(name)))
 
     def _near(self, name: str) -> Plan:
         """A view's plan over what is hosted, as far as that goes: views that are not hosted written out."""
         plan = self._plans[name]
         if self.hosts.issuperset(scans_of(plan)):
             return plan
-        return rewrite(self._written_out(plan, self.hosts), facts=self._facts)
+        return rewrite(self._written_out(plan, self.hosts | self._foreign), facts=self._facts)
 
     def _over_relations(self, name: str) -> Plan:
         if name not in self._whole:
-            plan = self._written_out(self._plans[name], frozenset())
+            plan = self._written_out(self._plans[name], self._published)
             self._whole[name] = rewrite(plan, facts=self._facts)
         return self._whole[name]
 
@@ -119,20 +149,32 @@ class Exchange:
         return one(plan)
 
     def _cut(self, name: str, held: frozenset[str] = frozenset()) -> Cut:
-        return cut(name, self._over_relations(name), self.program.relations, held)
+        plan = self._over_relations(name)
+        return cut(name, plan, self.program.relations, held, opaque=self._published)
+
+    def _kept(self, name: str, *, is_away: bool) -> Kept:
+        if name in self._foreign:
+            return self._received(name)
+        return self._away(name) if is_away else self._local(name)
+
+    def _received(self, name: str) -> Kept:
+        view = self.program.views[name]
+        why = f"published by {view.authority}; needs no base rows"
+        return Kept(Way.PUBLISHED, Scan(published_stream(name), view.schema), (), (), why)
 
     def _local(self, name: str) -> Kept:
         reads = ", ".join(self.program.views[name].reads) or "nothing"
         if self.hosts.issuperset(self.program.views[name].reads):
             why = f"this site hosts all that it reads: {reads}"
         else:
-            below = ", ".join(sorted(set(scans_of(self._near(name)))))
-            why = f"this site hosts all that it is made from: {below}"
+            below = sorted(set(scans_of(self._near(name))))
+            has = "hosts" if self.hosts.issuperset(below) else "has"
+            why = f"this site {has} all that it is made from: {', '.join(below)}"
         return Kept(Way.LOCAL, self._near(name), (), (), why)
 
     def _away(self, name: str) -> Kept:
         found = self._cut(name, self.held)
-        hidden = tuple(relation for relation in found.relations if relation not in self.hosts)
+        hidden = tuple(source for source in found.relations if source not in self.hosts)
         missing = ", ".join(sorted({s for s in scans_of(self._over_relations(name)) if s not in self.hosts}))
         if not found.cores:
             why = f"this site does not host {missing}, and the view needs the whole of {', '.join(hidden)}"

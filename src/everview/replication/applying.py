@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from everview.engines.sqlite.parts import Arrival
+from everview.engines.sqlite.published import ROWS
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Semantics
@@ -17,6 +18,7 @@ from everview.replication.admitting import admitted, observe
 from everview.replication.arriving import Arriving
 from everview.replication.membership import join
 from everview.replication.messages import LONGEST, START, Cursor, Message, Section
+from everview.replication.publishing import Arrivals, wanted
 
 
 @dataclass(slots=True)
@@ -33,22 +35,31 @@ class Cut(Arriving):
             returning.remove(name)
         self._raise_floors()
         grown = sum(self._lift(name) for name in sorted(returning))
+        arrivals = Arrivals(self.engine, self.connection, self.published)
         for message in chain(self.staged, (self.last,)):
             state.names.update(zip(message.sites, message.names, strict=True))
             self.knowledge.intern(self.connection, message.sites)
             sections = [] if message.page is None else message.page.sections
             for section in sections:
-                if self._is_wanted(section, streams):
+                if section.stream in arrivals.streams:
+                    arrivals.add(message, section)
+                elif self._is_wanted(section, streams):
                     grown += self._merge(message, section, joining, returning)
         grown += sum(self._settle(name) for name in sorted(returning))
+        grown += arrivals.take(self.on_change)
+        state.dropped += arrivals.dropped
         self.commit.grown |= grown > 0
         self._note(streams)
+        self._note_published(arrivals)
         return grown
 
     def _is_wanted(self, section: Section, streams: Mapping[str, bool]) -> bool:
         if section.stream in streams:
             return True
-        if section.stream in self.engine.streams and not self.rights.may_write(section.stream):
+        here = section.stream in self.engine.streams
+        if section.stream in self.engine.published:
+            here = section.part == ROWS and section.stream in wanted(self.engine, self.connection)
+        if here and not self.rights.may_write(section.stream):
             self.knowledge.state.dropped += section.count
         return False
 
@@ -96,7 +107,7 @@ class Cut(Arriving):
 
     def _clear(self, name: str) -> None:
         """A view that is received writes nothing: on joining it starts empty, and nothing is lost."""
-        self.engine.clear(self.connection, name, self.on_change)
+        self.commit.grown |= self.engine.clear(self.connection, name, self.on_change)
         for whole in self.engine.streams[name].wholes:
             self.knowledge.membership.own(whole).vector.clear()
 
@@ -117,6 +128,14 @@ class Cut(Arriving):
         return self.engine.settle(
             self.connection, name, self.commit, self.on_change, from_another=from_another
         )
+
+    def _note_published(self, arrivals: Arrivals) -> None:
+        """Of what is published a cursor only tells which files have been read."""
+        end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
+        cursors = self.knowledge.state.cursors.setdefault(self.sender, {})
+        for stream in arrivals.streams:
+            if arrivals.is_up_to_date(stream) and end.head >= cursors.get(stream, START).head:
+                cursors[stream] = end
 
     def _note(self, streams: Mapping[str, bool]) -> None:
         """Vectors, membership and cursors: the last part of the commit."""

@@ -20,6 +20,7 @@ from everview.replication.gossip import known_in, members_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
 from everview.replication.messages import START, Cursor, Gossip, Message, Page
+from everview.replication.publishing import wanted
 from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told
@@ -143,9 +144,20 @@ class Arriving:
                 return Outcome.UNLISTED
             news |= self.page.head >= cursor.head
             streams[stream] = self._lists_us(stream)
+        if self.published and (streams or self.engine.streams.keys().isdisjoint(self.gossip.groups)):
+            return streams  # what is published may be all that the two have in common
         if not streams:
             return Outcome.REFUSED
         return streams if news else Outcome.STALE
+
+    @property
+    def published(self) -> frozenset[str]:
+        """The published views in it that are read here."""
+        return frozenset(
+            stream
+            for stream in wanted(self.engine, self.connection)
+            if stream in self.page.froms and self.rights.may_write(stream)
+        )
 
     def _warn_waiting(self, stream: str) -> None:
         """Say why nothing comes from a peer of another group, where that lasts."""

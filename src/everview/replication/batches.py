@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from everview.errors import WireError
+from everview.replication import publishing
 from everview.replication.arriving import Applied, Outcome
 from everview.replication.conversation import Conversation
 from everview.replication.gossip import cursor_on
@@ -31,7 +32,11 @@ class Batches(Conversation):
                 wanted = {*self._store.engine.streams, *self._asked}
                 offered = self._servable(provisional=True)
                 streams = [(stream, since) for stream in offered if stream.name in wanted]
-                served = self._page(connection, streams, after, {}, None, 0)
+                published = publishing.asked_since(self._store.engine, connection, since)
+                served = self._page(connection, streams, after, {}, None, 0, published=published)
+                if served.page.done and published:
+                    with self._store.writing() as writer:
+                        publishing.note_told(self._store.engine, writer, served.page)
                 data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
             yield data
@@ -41,6 +46,8 @@ class Batches(Conversation):
         coded = list(messages)
         last = _last_of(coded)
         self._check(last)
+        with self._telling():
+            publishing.defend(self._store, last, ALL)
         applied = self._apply(map(decode, coded[:-1]), last, ALL)
         if applied.outcome is Outcome.LEFT and self._knowledge.membership.is_expired():
             with self._telling():
@@ -70,7 +77,8 @@ class Batches(Conversation):
         """What is hosted here, asked of nobody; it says what is still to be joined."""
         engine, state = self._store.engine, self._knowledge.state
         joined = [name for name in engine.streams if name in state.joined]
-        return Request("", dict.fromkeys(engine.streams, START), joined, 0, b"")
+        published = publishing.wanted(engine, self._store.writer.connection)
+        return Request("", dict.fromkeys([*engine.streams, *published], START), joined, 0, b"")
 
     def _least_cursor(self, incarnation: str) -> Cursor:
         """The cursor on a site in the stream read least of those that it is known to hold."""
@@ -81,6 +89,7 @@ class Batches(Conversation):
             for name in engine.streams
             if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
         ]
+        found += [cursors[name] for name in engine.published if name in cursors]
         return min(found, key=lambda cursor: cursor.head, default=START)
 
     def cursor_of(self, data: bytes) -> int | None:
@@ -93,7 +102,9 @@ class Batches(Conversation):
                 self._asked.update(message.request.streams)
             cursor = cursor_on(message, self._knowledge.incarnation)
             tags = self._knowledge.tags(connection, [cursor.head])
-            return cursor.head if cursor.head and tags.get(cursor.head) == cursor.tag else None
+            known = cursor.head and tags.get(cursor.head) == cursor.tag
+            has_all = known and publishing.has_all(self._store.engine, connection, message, cursor.head)
+            return cursor.head if has_all else None
 
     def cursor_on(self, incarnation: str) -> int:
         """Return how far a site has been read, in the stream read least of those that it is known to hold."""
@@ -129,7 +140,9 @@ class Batches(Conversation):
         with self._store.exclusive():
             self._knowledge.refresh(self._store.writer.connection)
             state = self._knowledge.state
-        told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked)))
+            published = self._store.engine.published.items()
+            epochs = [(name, one.stands(self._store.writer.connection).epoch) for name, one in published]
+        told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked), epochs))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
 

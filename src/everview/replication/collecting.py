@@ -35,7 +35,8 @@ def is_due(knowledge: Knowledge) -> bool:
 def ripen(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: float) -> int:
     """One pass: forget what was stable at the pass before, and note what is stable now."""
     state = knowledge.state
-    total = collect(knowledge, connection, expiry_days, state.ripe) if state.ripe else 0
+    wanted = state.ripe or knowledge.store.engine.published
+    total = collect(knowledge, connection, expiry_days, state.ripe) if wanted else 0
     state.passed_us = knowledge.store.environment.now_us()
     stable = {name: knowledge.membership.stable(name) for name in knowledge.store.engine.program.relations}
     state.ripe = {name: Told(vector, passed) for name, (vector, passed) in stable.items() if vector}
@@ -58,7 +59,8 @@ def collect(
         membership.expire(incarnation)
     knowledge.groups.lose_expired_sponsors()
     after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
-    total = 0
+    keep = None if ripe is not None else 0
+    total = sum(published.collect(connection, keep) for published in engine.published.values())
     for name, stream in engine.streams.items():
         if name not in state.joined:
             continue

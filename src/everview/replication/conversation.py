@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from everview.errors import EverviewError, SyncError, WireError
-from everview.replication import renewal
+from everview.replication import publishing, renewal
 from everview.replication.applying import Cut
 from everview.replication.arriving import Applied, Outcome
 from everview.replication.gossip import known_in, members_in
@@ -127,6 +127,7 @@ class Conversation(Teller):
         if renewal.knows_another_us(knowledge, connection, message, head):
             self._rewound()
             return True
+        publishing.defend(self._store, message, rights)
         knowledge.membership.meet(members_in(message))
         knowledge.state.names.update(zip(message.sites, message.names, strict=True))
         if knowledge.membership.is_expired():
@@ -174,6 +175,11 @@ class Conversation(Teller):
         cursors = state.cursors.get(sender, {})
         joined = [name for name in streams if name in state.joined]
         asked = {name: cursors.get(name, START) if name in state.joined else START for name in streams}
+        asked |= {
+            name: START
+            for name in publishing.wanted(self._store.engine, connection)
+            if rights.may_write(name)
+        }
         begun = Staging(connection, sender).last()
         if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
             return self._await(Request(sender, asked, joined, begun.cut, begun.reached))

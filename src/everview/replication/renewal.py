@@ -14,6 +14,7 @@ from everview.engines.sqlite.writing import Writing
 from everview.replication.gossip import cursor_on, known_in
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import Message
+from everview.replication.publishing import new_epoch
 from everview.replication.state import Told
 
 
@@ -32,6 +33,8 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, head: int, *, re
     ).fetchone()[0]
     for relation in store.engine.relations.values():
         relation.renumber(connection, knowledge.numbers[old])
+    for published in store.engine.published.values():
+        published.renew(connection, new_epoch(store))  # others may have more of it than it has itself
     connection.execute(f"UPDATE {SITES} SET incarnation = ? WHERE number = 0", (new,))
     connection.execute(f"UPDATE {STORE} SET incarnation = ?, shown = 0", (new,))
     connection.execute(f"DELETE FROM {PAGES}")

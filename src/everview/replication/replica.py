@@ -66,7 +66,8 @@ class Replica(Batches):
     @property
     def receives_views(self) -> bool:
         """Whether some view here is fed by others."""
-        return bool(self._store.engine.received)
+        engine = self._store.engine
+        return bool(engine.received) or len(engine.own()) < len(engine.published)
 
     @property
     def due(self) -> bool:

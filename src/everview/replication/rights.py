@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everview.planner.published import view_of
+
 
 @dataclass(frozen=True, slots=True)
 class Rights:
@@ -15,11 +17,11 @@ class Rights:
 
     def may_read(self, stream: str) -> bool:
         """Whether a stream is sent to it."""
-        return self.reads is None or stream.partition("#")[0] in self.reads
+        return self.reads is None or view_of(stream) in self.reads
 
     def may_write(self, stream: str) -> bool:
         """Whether a stream is taken from it."""
-        return self.writes is None or stream.partition("#")[0] in self.writes
+        return self.writes is None or view_of(stream) in self.writes
 
 
 ALL = Rights()

@@ -16,17 +16,12 @@ import msgspec
 
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.parts import SITE, Part, Position, Row
-from everview.engines.sqlite.scalars.storage import column_type
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
+from everview.replication.budget import Budget
 from everview.replication.gossip import Register
 from everview.replication.messages import Page, Section
-
-PAGE_ROWS = 20_000
-PAGE_BYTES = 8 << 20
-"""A page has about so many rows, or bytes of values, at most."""
-
-_STEP = 2_000
+from everview.replication.publishing import Asked, read_published
 
 Places = dict[str, list[tuple[int, tuple[Any, ...]]]]
 """Stream → for each part the version and key reached."""
@@ -37,34 +32,6 @@ Vector = Mapping[int, int]
 """Site's number → commit."""
 
 
-class Budget:
-    """What a page still has room for."""
-
-    def __init__(self, rows: int = PAGE_ROWS, size: int = PAGE_BYTES) -> None:
-        self.rows, self.size = rows, size
-
-    def take(self, rows: list[Row], part: Part) -> None:
-        """Account for rows that were read."""
-        self.rows -= len(rows)
-        self.size -= 8 * len(rows) * len(part.columns)
-        for index in _long(part):
-            self.size -= sum(len(row[index] or b"") for row in rows)
-
-    @property
-    def left(self) -> int:
-        """How many rows may be read next."""
-        return max(min(self.rows, _STEP), 0) if self.size > 0 else 0
-
-
-def _long(part: Part) -> list[int]:
-    """Which columns have texts or bytes, whose length is anybody's guess."""
-    return [
-        index
-        for index, column in enumerate(part.columns)
-        if column.field is not None and column_type(column.field.type) in ("TEXT", "BLOB")
-    ]
-
-
 def read_page(
     connection: sqlite3.Connection,
     streams: Sequence[tuple[Stream, int]],
@@ -73,17 +40,19 @@ def read_page(
     register: Register,
     names: Mapping[int, str],
     budget: Budget,
-    cut: int,
     passed: Mapping[str, int],
+    published: Sequence[Asked] = (),
 ) -> tuple[Page, int]:
-    """Return a page of streams from these commits, without tags, and the tag of its head.
+    """Return a page of streams from these commits, of no cut and without tags, and the tag of its head.
 
     `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
     reader has, whoever it got it from, and need not be sent back to it. `passed` gives commits up to which
-    the reader is known to have a stream, although its cursor is before that.
+    the reader is known to have a stream, although its cursor is before that. Views that are `published` come
+    after the rest.
     """
     head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
-    places = _places(after, streams, passed)
+    found = _decoded(after)
+    places = _places(found, streams, passed)
     sections: list[Section] = []
     done = True
     for stream, since in streams:
@@ -96,7 +65,7 @@ def read_page(
                     done = False
                     break
                 chunk = part.read(connection, since, position, budget.left)
-                budget.take(chunk.rows, part)
+                budget.take(chunk.rows, part.columns)
                 rows += _unseen(chunk.rows, part, skipped.get(stream.name))
                 position = chunk.reached
                 if position is None:
@@ -105,22 +74,33 @@ def read_page(
                 places[stream.name][number] = (position.version, tuple(position.key))
             if rows:
                 sections.append(_section(stream.name, number, part, rows, register, names))
+    for asked in published:
+        name = asked.published.stream
+        place = [_checked(one) for one in found[name]] if name in found else None
+        read, left, whole = read_published(connection, asked, place, budget)
+        sections += read
+        done = done and whole
+        if left is not None:
+            places[name] = left
     froms = {stream.name: since for stream, since in streams}
+    froms |= {asked.published.stream: 0 for asked in published}
     reached = b"" if done else msgspec.msgpack.encode(places)
-    return Page(cut, after, reached, done, head, froms, {}, sections), tag
+    return Page(0, after, reached, done, head, froms, {}, sections), tag
 
 
-def _places(after: bytes, streams: Sequence[tuple[Stream, int]], passed: Mapping[str, int]) -> Places:
+def _decoded(after: bytes) -> Places:
     """Read what an earlier page reached; it came back over the wire, so it may be anything."""
+    try:
+        return _PLACES.decode(after) if after else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"the place to go on from is malformed ({error})", where="request") from error
+
+
+def _places(found: Places, streams: Sequence[tuple[Stream, int]], passed: Mapping[str, int]) -> Places:
+    """Where to go on, in streams of parts."""
     start: Places = {
         stream.name: [(passed.get(stream.name, 0), ())] * len(stream.parts) for stream, _ in streams
     }
-    if not after:
-        return start
-    try:
-        found = _PLACES.decode(after)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"the place to go on from is malformed ({error})", where="request") from error
     for name, places in start.items():
         given = found.get(name)
         if given is not None and len(given) == len(places):

@@ -9,6 +9,7 @@ from everview.engines.sqlite.names import PAGES, STORE
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.knowledge import Knowledge
+from everview.replication.publishing import publishing_status
 
 
 def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             for relation in knowledge.store.engine.relations.values()
             if isinstance(relation, KeyedRelation)
         ),
+        "published": publishing_status(knowledge.store.engine, connection),
         "staged_pages": pages,
         "staged_bytes": waiting,
         "dropped_rows": state.dropped,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,7 +19,8 @@ from everview.engines.sqlite.names import STORE, TAGS
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
-from everview.replication import renewal, serving
+from everview.replication import publishing, renewal, serving
+from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.collecting import EXPIRY_DAYS
 from everview.replication.gossip import Register, gossip_of, known_in
 from everview.replication.knowledge import Knowledge
@@ -52,7 +53,7 @@ class Teller:
         writing: Writing,
         *,
         expiry_days: float = EXPIRY_DAYS,
-        page_rows: int = serving.PAGE_ROWS,
+        page_rows: int = PAGE_ROWS,
     ) -> None:
         self._store, self._writing = store, writing
         self._expiry_days, self._page_rows = expiry_days, page_rows
@@ -133,6 +134,9 @@ class Teller:
         if not self._indexed:
             with self._store.writing() as connection:
                 self._store.engine.index_versions(connection)
+                if self._store.engine.own():
+                    head, epoch = self._knowledge.head(connection), publishing.new_epoch(self._store)
+                    self._store.engine.publish(connection, head, epoch)
             self._indexed = True
         with self._store.exclusive():
             connection = self._store.writer.connection
@@ -163,7 +167,8 @@ class Teller:
         knowledge = self._knowledge
         served_now = [stream.name for stream in self._servable()]
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
-        return gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
+        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
+        return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.
 
@@ -217,7 +222,12 @@ class Teller:
             if name in request.joined and name in request.streams
             if first <= request.streams[name].head <= latest
         }
-        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed)
+        published = [
+            publishing.Asked(found, publishing.at_of(message.gossip, name))
+            for name, found in self._store.engine.published.items()
+            if name in request.streams and rights.may_read(name)
+        ]
+        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed, published)
 
     def _index_derived(self, streams: list[str]) -> None:
         """A view's stream needs its indexes from when it is first read here."""
@@ -238,6 +248,7 @@ class Teller:
         heads: list[int] | None,
         cut: int,
         passed: dict[str, int] | None = None,
+        published: Sequence[publishing.Asked] = (),
     ) -> Served:
         """Read a page, and remember the tag of the commit at which it ends."""
         register = Register(self._knowledge.incarnation)
@@ -250,9 +261,9 @@ class Teller:
                 skipped,
                 register,
                 names,
-                serving.Budget(self._page_rows),
-                cut,
+                Budget(self._page_rows),
                 passed or {},
+                published,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
@@ -262,7 +273,7 @@ class Teller:
                     writer.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", (page.head, tag))
                 known = {page.head: tag}
             tags |= known
-        return Served(msgspec.structs.replace(page, tags=tags), register)
+        return Served(msgspec.structs.replace(page, cut=cut, tags=tags), register)
 
     def _rewound(self) -> None:
         """A reader shows a tag that is not ours: the store went back in time unnoticed."""

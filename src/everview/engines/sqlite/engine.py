@@ -18,10 +18,12 @@ from everview.engines.sqlite.derivations.received import Received
 from everview.engines.sqlite.hosting import (
     derived_streams,
     held_relations,
+    published_views,
     received_cores,
     wanted_streams,
 )
 from everview.engines.sqlite.parts import Arrival
+from everview.engines.sqlite.published import Published, Told
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
@@ -44,6 +46,8 @@ class Engine:
     program: Program
     hosts: frozenset[str] | None = None
     """The relations and views that are shown here; None stands for all."""
+    name: str = ""
+    """What the site is called: it publishes the views whose authority has this name."""
     circuit: Circuit = field(default_factory=Circuit)
     exchange: Exchange = field(init=False)
     """How each of the hosted views is kept."""
@@ -51,6 +55,8 @@ class Engine:
     """The relations that are here, also those that are not shown."""
     received: dict[str, Received] = field(default_factory=dict)
     """The cores of views that come from elsewhere."""
+    published: dict[str, Published] = field(default_factory=dict)
+    """The views that are published, here or elsewhere, by their streams."""
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     """The views, rewritten one by one."""
@@ -61,9 +67,10 @@ class Engine:
         self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
         if self.hosts is None:
             self.hosts = frozenset(self.program.names())
-        self.exchange = Exchange(self.program, self.hosts)
+        self.exchange = Exchange(self.program, self.hosts, self.name)
         self.relations.update(held_relations(self.circuit, self.exchange))
         self.received.update(received_cores(self.circuit, self.exchange))
+        self.published.update(published_views(self.circuit, self.exchange))
         self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = catalog_of(self.program)
         known.update(self.exchange.core_keys(known))
@@ -73,17 +80,24 @@ class Engine:
             known.setdefault(name, Facts(known).keys(plan))
         compiler = Compiler(self.circuit, self.nodes, Facts(known))
         for name, plan in self.shared.items():
-            plain = isinstance(plan, Scan) and plan.name in self.received
+            plain = isinstance(plan, Scan) and (plan.name in self.received or plan.name in self.published)
             self.nodes[name] = compiler.node(plan) if plain else compiler.kept(plan)
+        for published in self.own():
+            published.follow(self.circuit, self.nodes[published.view.name])
 
     @property
-    def sources(self) -> dict[str, StoredRelation | Received]:
-        """The relations and cores whose tables are not computed from others."""
-        return {**self.relations, **self.received}
+    def sources(self) -> dict[str, StoredRelation | Received | Published]:
+        """The relations, cores and published views whose tables are not computed from others."""
+        return {**self.relations, **self.received, **self.published}
 
     def hosted(self) -> list[str]:
         """Return the relations and views that are shown here, relations first."""
         return [name for name in self.program.names() if name in self.exchange.hosts]
+
+    def own(self) -> list[Published]:
+        """Return the views that this site publishes from its own circuits."""
+        here = self.exchange.published
+        return [published for published in self.published.values() if here[published.view.name]]
 
     def relation_ddl(self) -> list[str]:
         """Return what creates the tables of the relations, and of what is received of views."""
@@ -156,8 +170,12 @@ class Engine:
             if first.fills:
                 filled.add(first.fills)
         # All at once: what a step reads of other relations is what they have now, less what is staged.
-        filled |= {source.delta for source in self.sources.values() if source.stage_all(connection)}
+        own = self.own()
+        sources = [source for source in self.sources.values() if source not in own]
+        filled |= {source.delta for source in sources if source.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
+        for published in own:
+            published.stop(connection)
 
     def insert(
         self,
@@ -250,14 +268,42 @@ class Engine:
             self.propagate(connection, (relation.delta,), on_change, shrinks=True)
         return changed
 
-    def clear(self, connection: sqlite3.Connection, stream: str, on_change: OnChange | None = None) -> None:
-        """Empty the tables of a view that is received."""
+    def clear(self, connection: sqlite3.Connection, stream: str, on_change: OnChange | None = None) -> bool:
+        """Empty the tables of a view that is received; return whether it had rows."""
         received = self.received[stream]
-        if received.stage_all(connection):
+        rows = received.stage_all(connection)
+        if rows:
             connection.execute(f"UPDATE {received.delta} SET w = -w")
             self.propagate(connection, (received.delta,), on_change, shrinks=True)
         for table in received.tables:
             connection.execute(f"DELETE FROM {table}")
+        return rows > 0
+
+    def publish(self, connection: sqlite3.Connection, version: int, epoch: int) -> bool:
+        """Begin to publish what this site is the authority of, in an epoch; whether that was news."""
+        begun = [
+            published.begin(connection, self.rows_sql(published.view.name), version, epoch)
+            for published in self.own()
+        ]
+        return any(begun)
+
+    def put(
+        self, connection: sqlite3.Connection, stream: str, rows: str, version: int, *, whole: bool
+    ) -> int:
+        """Publish rows, a SELECT with weights, that were computed elsewhere; return how many changed."""
+        published = self.published[stream]
+        changed = published.put(connection, rows, version, whole=whole)
+        if changed:
+            self.propagate(connection, (published.delta,), None, shrinks=True)
+        return changed
+
+    def take(
+        self, connection: sqlite3.Connection, stream: str, told: Told, on_change: OnChange | None = None
+    ) -> None:
+        """Go over to a later state of a published view, and bring all views up to date."""
+        published = self.published[stream]
+        published.take(connection, told)
+        self.propagate(connection, (published.delta,), on_change, shrinks=True)
 
     def timed(self) -> list[KeyedRelation | KeyedIds]:
         """Return what may hold versions from the future."""

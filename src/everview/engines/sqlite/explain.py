@@ -17,6 +17,7 @@ _HOW = {
     Way.LOCAL: "{name} is kept by a local circuit, because {why}.",
     Way.RECEIVED: "{name} comes from other sites as derivations, because {why}.",
     Way.CUT: "{name} is cut: parts of it come from other sites, the rest is a local circuit, because {why}.",
+    Way.PUBLISHED: "{name} is {why}.",
 }
 
 
@@ -30,7 +31,8 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         return f"{name} is a {kind} relation: it is written to, and stored in the table {table}."
     kept = engine.exchange.views[name]
     lines = [_HOW[kept.way].format(name=name, why=kept.why), *_received(engine, kept, connection)]
-    if kept.way is Way.RECEIVED:
+    lines += _published(engine, name, connection)
+    if kept.way in (Way.RECEIVED, Way.PUBLISHED):
         return "\n".join(lines)
     lines += [
         "",
@@ -72,6 +74,23 @@ def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> lis
             which = "all" if condition == TRUE else expression_text(condition, fields)
             held = connection.execute(f"SELECT count(*) FROM {part.ids}").fetchone()[0]
             lines.append(f"  liveness of {part.relation.name} ({which}): {held:,} ids in {part.ids}")
+    return lines
+
+
+def _published(engine: Engine, name: str, connection: sqlite3.Connection) -> list[str]:
+    """Which state of a published view is here, or that this site publishes it; and whom its rows come from."""
+    lines = []
+    for published in engine.published.values():
+        stands, view = published.stands(connection), published.view.name
+        held = f"{stands.mark} of epoch {stands.epoch}, in {published.table.name}"
+        if view == name and engine.exchange.published[name]:
+            begun = f"; now commit {held}" if published.is_own(connection) else ", once it has met another"
+            lines += ["", f"This site publishes it for others{begun}."]
+        elif view == name:
+            there = f"Its state here is that after commit {held}." if stands.epoch else "None has come yet."
+            lines += ["", there]
+        elif view not in engine.exchange.hosts and view in scans_of(engine.plans[name]):
+            lines += ["", f"{view} is published by {published.view.authority}, received, and not shown."]
     return lines
 
 

@@ -8,6 +8,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.derivations.received import Received, received_core
 from everview.engines.sqlite.derivations.sending import SentBranch
 from everview.engines.sqlite.derivations.sent_liveness import SentLiveness
+from everview.engines.sqlite.published import Published, published_view
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
 from everview.engines.sqlite.streams import Stream
 from everview.errors import DataError
@@ -42,6 +43,16 @@ def held_relations(circuit: Circuit, exchange: Exchange) -> dict[str, StoredRela
 def received_cores(circuit: Circuit, exchange: Exchange) -> dict[str, Received]:
     """Declare the cores that come from elsewhere."""
     return {name: received_core(circuit, exchange.program, core) for name, core in exchange.cores.items()}
+
+
+def published_views(circuit: Circuit, exchange: Exchange) -> dict[str, Published]:
+    """Declare the views that come from their authority, or go out from here; by their streams."""
+    found = (
+        published_view(circuit, view, number)
+        for number, view in enumerate(exchange.program.views.values())
+        if view.name in exchange.published
+    )
+    return {published.stream: published for published in found}
 
 
 def wanted_streams(

@@ -37,8 +37,13 @@ def open_store(
     name: str,
     environment: Environment,
     hosts: Iterable[str] | None = None,
+    *,
+    computes: bool = True,
 ) -> tuple[Engine, str]:
-    """Check whose file this is, and create the tables of a new one; return its engine and the site's name."""
+    """Check whose file this is, and create the tables of a new one; return its engine and the site's name.
+
+    A store that publishes views and does not compute them receives them like any other, from its own site.
+    """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if _tables(connection) and application != APPLICATION_ID:
         raise StoreError(
@@ -49,8 +54,9 @@ def open_store(
     if not _tables(connection):
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
-        _transact(connection, lambda: _create(connection, program, name, environment, hosts))
-    return _reopen(connection, path, program, name, hosts)
+        called = name if computes else ""
+        _transact(connection, lambda: _create(connection, program, name, environment, hosts, called))
+    return _reopen(connection, path, program, name, hosts, computes=computes)
 
 
 def _tables(connection: sqlite3.Connection) -> int:
@@ -74,10 +80,11 @@ def _create(
     name: str,
     environment: Environment,
     hosts: Iterable[str] | None,
+    called: str,
 ) -> None:
     if _tables(connection):  # another process was quicker
         return
-    engine = Engine(program, checked_hosts(program, hosts))
+    engine = Engine(program, checked_hosts(program, hosts), called)
     connection.execute(STORE_DDL)
     incarnation = environment.incarnation()
     connection.execute(
@@ -101,6 +108,8 @@ def _reopen(
     program: Program | None,
     name: str,
     hosts: Iterable[str] | None,
+    *,
+    computes: bool,
 ) -> tuple[Engine, str]:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > FORMAT:
@@ -125,7 +134,8 @@ def _reopen(
     # The text in the file, even when a program is given: that one may declare the same in another order,
     # and the tables are numbered in the order of the declarations.
     declared = _stored_program(path, text, digest)
-    engine = Engine(declared, _hosts(connection, declared, hosts))
+    called = (name or site) if computes else ""
+    engine = Engine(declared, _hosts(connection, declared, hosts), called)
     if layout != _layout(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
@@ -144,6 +154,7 @@ def _stored_program(path: str, text: str, digest: str) -> Program:
 def _layout(engine: Engine) -> str:
     """A hash of what is shown, and of the tables and indexes that hold the views."""
     tables = [*engine.circuit.ddl, *engine.circuit.index_ddl(), *engine.hosted(), *engine.truth]
+    tables += [f"publishes {published.view.name}" for published in engine.own()]
     return hashlib.sha256("\n".join([str(STATES), *sorted(tables)]).encode()).hexdigest()
 
 

@@ -39,6 +39,7 @@ class Store:
         *,
         environment: Environment = THE_WORLD,
         hosts: Iterable[str] | None = None,
+        computes: bool = True,
     ) -> None:
         self.path = path
         self.in_memory = path == MEMORY
@@ -63,7 +64,7 @@ class Store:
             self.writer = connect(self.file, self._count_failure)
             try:
                 self.engine, self.name = open_store(
-                    self.writer.connection, path, program, name, environment, hosts
+                    self.writer.connection, path, program, name, environment, hosts, computes=computes
                 )
                 self.engine.prepare(self.writer.connection)
             except BaseException:

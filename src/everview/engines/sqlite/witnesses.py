@@ -15,6 +15,7 @@ from everview.engines.sqlite.scalars.storage import store_rows
 from everview.language.expressions import Literal
 from everview.language.identity import tuple_id
 from everview.language.plan import Plan, Scan, Values
+from everview.language.relations import Relation
 from everview.planner.why.answer import Named, Provenance, answer
 from everview.planner.why.evidence import Question
 from everview.planner.why.tracing import Tracing
@@ -64,10 +65,24 @@ class Witnesses:
         return found
 
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
-        """A relation's rows stand for themselves, a received row for its derivations."""
+        """A relation's rows stand for themselves, a received row for its derivations.
+
+        So do rows of a view that its authority publishes: what that made them from is not known here.
+        """
         engine = self.reading.store.engine
-        reason = self._derivations if name in engine.received else self._tuple
+        reason = self._tuple
+        if name in engine.published:
+            reason = self._published
+        elif name in engine.received:
+            reason = self._derivations
         return {row: reason(name, row) for row in rows}
+
+    def _published(self, name: str, row: Row) -> algebra.Provenance:
+        view = self.reading.store.engine.published[name].view
+        id_ = tuple_id(Relation(view.name, view.schema), row)
+        values = dict(zip(view.columns, row, strict=True))
+        self._known[id_] = Named(id_, view.name, values, view.authority or "")
+        return algebra.Provenance.of(id_)
 
     def _tuple(self, name: str, row: Row) -> algebra.Provenance:
         store = self.reading.store

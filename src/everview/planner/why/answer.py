@@ -16,7 +16,10 @@ __all__ = ["Named", "Provenance", "Witness", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A base row: its label in the printed provenance, its id, relation, values by column, and origin."""
+    """A base row: its label in the printed provenance, its id, relation, values by column, and origin.
+
+    Or a row of a published view, whose origin is the view's authority.
+    """
 
     label: str
     id: bytes
@@ -73,7 +76,7 @@ def answer(program: Program, element: algebra.Provenance, known: Iterable[Named]
     """The provenance with its rows labelled t1, t2, … by relation, then in the order of rows."""
 
     def order(found: Named) -> tuple[Any, ...]:
-        columns = program.relations[found.relation].columns
+        columns = [column.name for column in program.schema(found.relation)]
         return found.relation, row_order_key([found.values.get(c) for c in columns]), found.id
 
     used = sorted((found for found in known if found.id in element.ids), key=order)

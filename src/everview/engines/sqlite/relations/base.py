@@ -279,12 +279,15 @@ def read_by_version(
     since: int,
     after: Position | None,
     limit: int,
+    *,
+    version: str = "version",
 ) -> Chunk:
     """Read rows in the order of (version, key): `select` ends with the version and the key, and has a WHERE.
 
-    Two reads rather than one over both columns: each of them is a range of the index.
+    `version` is what the version's column is called. Two reads rather than one over both columns: each of
+    them is a range of the index.
     """
-    order = ", ".join(("version", *key))
+    order = ", ".join((version, *key))
     found: list[Row] = []
     start = since
     if after is not None:
@@ -292,12 +295,12 @@ def read_by_version(
         if after.key and after.version >= since:
             marks = ", ".join("?" * len(key))
             found = connection.execute(
-                f"{select} AND version = ? AND ({', '.join(key)}) > ({marks}) ORDER BY {order} LIMIT ?",
+                f"{select} AND {version} = ? AND ({', '.join(key)}) > ({marks}) ORDER BY {order} LIMIT ?",
                 (after.version, *after.key, limit),
             ).fetchall()
     if len(found) < limit:
         found += connection.execute(
-            f"{select} AND version > ? ORDER BY {order} LIMIT ?", (start, limit - len(found))
+            f"{select} AND {version} > ? ORDER BY {order} LIMIT ?", (start, limit - len(found))
         ).fetchall()
     width = len(key) + 1
     reached = Position(found[-1][-width], found[-1][-width + 1 :]) if len(found) >= limit else None
