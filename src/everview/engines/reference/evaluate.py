@@ -60,11 +60,11 @@ def evaluate(
 
 
 def evaluate_views(program: Program, tables: Tables) -> dict[str, Result]:
-    """Every view of a program, over the contents of its relations."""
+    """Every view of a program, over the contents of its relations; a view that is given has those rows."""
     known = {name: list(tables.get(name, ())) for name in program.relations}
     results: dict[str, Result] = {}
     for name, view in program.views.items():
-        results[name] = evaluate(view.plan, known)
+        results[name] = Result(list(tables[name]), 0) if name in tables else evaluate(view.plan, known)
         known[name] = results[name].rows
     return results
 

@@ -78,7 +78,7 @@ def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> lis
 
 
 def _published(engine: Engine, name: str, connection: sqlite3.Connection) -> list[str]:
-    """Which state of a published view is here, or that this site publishes it; and whom its rows come from."""
+    """Which state of a published view is here, or that this site publishes it; and which others it reads."""
     lines = []
     for published in engine.published.values():
         stands, view = published.stands(connection), published.view.name

@@ -11,6 +11,7 @@ from everview.language.relations import Semantics
 from everview.testing.simulation.device import Device
 from everview.testing.simulation.lattices import fingerprint, marks, versions
 from everview.testing.simulation.oracle import Event, History, Numbers
+from everview.testing.simulation.published import contradiction, foreign, last_published
 
 Row = tuple[Any, ...]
 
@@ -36,8 +37,10 @@ def check_device(device: Device, history: History, *, transfers: bool = False) -
         found = _but(history, name, waiting, rows[name])
         if not _same(found, wanted):
             raise Wrong(f"{device.name} shows {name} {_differ(found, wanted)}")
+    if wrong := contradiction(device, history):
+        raise Wrong(wrong)
     if len(hosted) == len(program.relations):
-        tables = {name: list(found.elements()) for name, found in rows.items()}
+        tables = {name: list(found.elements()) for name, found in (rows | foreign(device)).items()}
         for name, result in evaluate_views(program, tables).items():
             if name not in device.hosts:
                 continue
@@ -136,7 +139,12 @@ def _expected(
     for name, numbers in survived.items():
         _check_latest(history, name, numbers, wanted[name])
         wanted[name] = _agreed(devices, history, name, wanted[name], history.unsettled(name, numbers))
-    if history.evaluated is None or not all(_same(history.evaluated[0][n], wanted[n]) for n in wanted):
+    wanted |= last_published(devices, history)
+    if (
+        history.evaluated is None
+        or history.evaluated[0].keys() != wanted.keys()
+        or not all(_same(history.evaluated[0][n], wanted[n]) for n in wanted)
+    ):
         tables = {name: list(found.elements()) for name, found in wanted.items()}
         views = evaluate_views(history.program, tables)
         history.evaluated = (wanted, {name: Counter(view.rows) for name, view in views.items()})

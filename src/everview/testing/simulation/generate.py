@@ -9,7 +9,13 @@ from typing import Any
 
 from everview.language.relations import Semantics
 from everview.testing.simulation import steps as do
-from everview.testing.simulation.programs import LARGE, TRANSFERS, parsed, random_program
+from everview.testing.simulation.programs import (
+    LARGE,
+    TRANSFERS,
+    parsed,
+    random_program,
+    with_authorities,
+)
 
 FAULTS = (
     "collect",
@@ -50,7 +56,6 @@ class _Generator:
         self.storm = "storm" in self.faults
         self.transfers = not self.storm and rng.random() < 0.15
         text = TRANSFERS if self.transfers else random_program(rng, 1 if self.storm else 4)
-        self.text, self.program = text, parsed(text)
         if self.transfers:
             self.faults.discard("rights")
         if self.storm:
@@ -58,6 +63,13 @@ class _Generator:
         # Few rows, so that writes meet; sometimes a single one.
         self.width, self.depth = (1, 1) if self.storm else rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
         self.names = [f"s{number}" for number in range(rng.choice([2, 2, 3, 3, 4, 5]))]
+        publishing = random.Random(
+            f"authorities {seed}"
+        )  # a chance of its own: other worlds stay as they were
+        if not self.transfers and publishing.random() < 0.25:
+            text = with_authorities(text, publishing, self.names)
+        self.text, self.program = text, parsed(text)
+        self.published = sorted(name for name, view in self.program.views.items() if view.authority)
         self.transfer = 0
         self.partial = not self.storm and not self.transfers and self._hosting.random() < 0.35
         if self.partial:  # a row of which only derivations are left cannot be had back
@@ -227,6 +239,7 @@ class _Generator:
 
     def permit(self) -> list[do.AnyStep]:
         rng, names = self.rng, sorted(self.program.names() if self.partial else self.program.relations)
+        names = sorted({*names, *self.published})
         reads, writes = ([n for n in names if rng.random() < 0.6] for _ in range(2))
         if rng.random() < 0.4:
             reads = writes = names

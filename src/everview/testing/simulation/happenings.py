@@ -10,6 +10,7 @@ from everview.testing.simulation.crashes import Crashed
 from everview.testing.simulation.device import Device
 from everview.testing.simulation.exchanges import absorb, deliver, dial, sync
 from everview.testing.simulation.network import Batch
+from everview.testing.simulation.published import note_published
 from everview.testing.simulation.world import World
 from everview.testing.simulation.writes import load, write
 
@@ -165,6 +166,7 @@ def _copy(step: do.Copy, world: World) -> None:
         return
     if len(world.devices) >= MOST_DEVICES:
         return
+    note_published(device, world.history)  # it may just have begun to, when somebody asked
     twin = world.add(step.name, world.clocks.skews[device.name], device.image())
     twin.seen, twin.come = dict(device.seen), device.come
     for near in [device.name, *world.network.links[device.name]]:

@@ -74,6 +74,15 @@ def random_program(rng: random.Random, most: int = 4) -> str:
     return "\n".join(lines)
 
 
+def with_authorities(text: str, rng: random.Random, names: list[str]) -> str:
+    """The program, some of whose views one of these sites publishes for all."""
+    lines = text.splitlines()
+    views = [place for place, line in enumerate(lines) if line.startswith("CREATE MATERIALIZED VIEW v")]
+    for place in rng.sample(views, min(rng.choice([1, 1, 2]), len(views))):
+        lines[place] = lines[place].replace(" AS ", f" WITH (authority = '{rng.choice(names)}') AS ", 1)
+    return "\n".join(lines)
+
+
 @functools.lru_cache(maxsize=256)
 def parsed(text: str) -> Program:
     """Parse a program once."""

@@ -18,6 +18,7 @@ from everview.testing.simulation.forgetting import note_forgotten
 from everview.testing.simulation.network import Network
 from everview.testing.simulation.oracle import History
 from everview.testing.simulation.programs import parsed
+from everview.testing.simulation.published import note_published, standings
 from everview.testing.simulation.steps import Case
 
 
@@ -100,15 +101,16 @@ class World:
         head = device.head
         # Time alone changes what is valued; in a large world nothing waits for it.
         now = 0 if self.case.large else self.clocks.now_us
-        looks = (device.store, device.incarnation, head, joined, dict(device.seen), now)
+        looks = (device.store, device.incarnation, head, joined, dict(device.seen), now, standings(device))
         if looks != device.checked:  # an exchange says much that changes nothing
             self.check(device, returned=changed or returns)
-            device.checked = (*looks[:4], dict(device.seen), now)
+            device.checked = (*looks[:4], dict(device.seen), *looks[5:])
         self.note(f"  {device.name} {device.incarnation[:4]} at {head}")
 
     def check(self, device: Device, *, returned: bool = False) -> None:
         """Everything that must hold of a device now."""
         note_forgotten(self.history, device, self.devices.values())
+        note_published(device, self.history)
         self.counts["told again"] += retold(device, self.history, returned=returned)
         if not self.case.large:
             check_device(device, self.history, transfers=self.case.transfers)
