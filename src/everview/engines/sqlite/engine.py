@@ -174,7 +174,7 @@ class Engine:
         sources = [source for source in self.sources.values() if source not in own]
         filled |= {source.delta for source in sources if source.stage_all(connection)}
         self._clear(connection, self.circuit.run(connection, filled))
-        for published in own:
+        for published in self.published.values():
             published.stop(connection)
 
     def insert(

@@ -56,8 +56,8 @@ class History:
     """What the views were last made of, and what they were."""
     looked_into: set[Numbers] = field(default_factory=set, repr=False)
     """Writes to a set whose outcome was found to be one of the latest."""
-    published: dict[str, dict[tuple[int, int], Counter[Row]]] = field(default_factory=dict)
-    """View → the states that its authority has shown, by epoch and mark."""
+    published: dict[str, dict[tuple[int, int], list[Counter[Row]]]] = field(default_factory=dict)
+    """View → epoch and mark → what its authority showed then: one state, unless it went back unnoticed."""
     forgotten: dict[tuple[str, Row], set[Numbers]] = field(default_factory=dict)
     """Relation and key → the writes that a site had seen when it had forgotten the key."""
 

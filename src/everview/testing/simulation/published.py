@@ -26,7 +26,9 @@ def note_published(device: Device, history: History) -> None:
     for published in device.store.engine.own():
         if published.is_own(device.store.writer.connection):
             states = history.published.setdefault(published.view.name, {})
-            states[standings(device)[published.view.name]] = device.rows(published.view.name)
+            shown = states.setdefault(standings(device)[published.view.name], [])
+            if (rows := device.rows(published.view.name)) not in shown:
+                shown.append(rows)
 
 
 def foreign(device: Device) -> Shown:
@@ -39,11 +41,9 @@ def contradiction(device: Device, history: History) -> str:
     """What a device shows that the authority never showed, or publishes otherwise; empty if nothing."""
     for view, at in standings(device).items():
         shown = device.rows(view)
-        wanted = history.published.get(view, {}).get(at, Counter())
-        if at[0] and not dict.__eq__(shown, wanted):
-            return (
-                f"{device.name} shows {view} at {at} as {sorted(shown)}, and its authority {sorted(wanted)}"
-            )
+        states = history.published.get(view, {}).get(at, [])
+        if at[0] and shown not in states:
+            return f"{device.name} shows {view} at {at} as {shown}, and its authority {states}"
     for published in device.store.engine.own():
         here = device.store.writer.connection
         if published.is_own(here):
@@ -60,5 +60,5 @@ def last_published(devices: Collection[Device], history: History) -> Shown:
     for view in history.program.views.values():
         if view.authority is not None and view.name not in alive:
             at = max((standings(device).get(view.name, (0, 0)) for device in devices), default=(0, 0))
-            found[view.name] = history.published.get(view.name, {}).get(at, Counter())
+            found[view.name] = history.published.get(view.name, {}).get(at, [Counter()])[0]
     return found
