@@ -27,7 +27,7 @@ from everview.hub.gate import Columns, Gate
 from everview.hub.inbox import Arrival, parquet_files
 from everview.hub.memory import loaded_column, stored_column
 from everview.hub.record import Record
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation, Semantics, View
 
 __all__ = ["CHUNK", "FOLDER", "Export", "export", "stored_chunks", "stored_columns"]
 
@@ -154,6 +154,6 @@ def stored_chunks(files: Files, arrival: Arrival, relation: Relation) -> Iterato
                 yield stored_columns(pa.Table.from_batches([batch]), relation)
 
 
-def stored_columns(rows: pa.Table, relation: Relation) -> Columns:
+def stored_columns(rows: pa.Table, relation: Relation | View) -> Columns:
     """Columns of Arrow as SQLite is given them."""
     return [stored_column(column, f.type) for column, f in zip(rows.columns, relation.schema, strict=True)]

@@ -1,9 +1,10 @@
 """The gate: an ordinary replica, in an SQLite file of the hub's folder, by which a hub talks with sites.
 
-It hosts the program's relations and no view; sites that host only views are fed from these. What sites push
-is in the gate when their sync returns, the hub's own writes are put into it by the refresh that takes them
-in, and what has changed in it since the last refresh is what the next one merges. A hub that never talks
-with sites has none.
+It hosts the program's relations; sites that host only views are fed from these. Of views it has only those
+that an authority publishes: what the hub itself publishes is put in after each refresh (see `announcing`),
+the rest it takes and passes on like any site. What sites push is in the gate when their sync returns, the
+hub's own writes are put into it by the refresh that takes them in, and what has changed in it since the last
+refresh is what the next one merges. A hub that never talks with sites has none.
 
 Beside its relations it has the greatest number of the hub's own writes in it, the epoch of the hub that may
 write into it, and what it has told: a word for each export that a record may name, with the commit up to
@@ -16,9 +17,9 @@ from __future__ import annotations
 import sqlite3
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from everview.engines.sqlite.names import HUB, SITES, STORE
 from everview.engines.sqlite.relations import StoredRelation
@@ -29,15 +30,18 @@ from everview.engines.sqlite.writing import Writing
 from everview.errors import StoreError
 from everview.hub.changed import gone_table, noting_ddl
 from everview.language.program import Program
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation, Semantics, View
+from everview.planner.published import published_stream
+from everview.replication.publishing import new_epoch
 from everview.replication.replica import Replica
 
-__all__ = ["Columns", "Gate"]
+__all__ = ["Announced", "Columns", "Gate"]
 
 Columns = Sequence[Sequence[Any]]
 """Stored values, column by column."""
 
 _TOLD = f"{HUB}_told"
+_ANNOUNCED = f"{HUB}_announced"
 
 _DDL = (
     (
@@ -46,7 +50,22 @@ _DDL = (
     ),
     f"INSERT OR IGNORE INTO {HUB} VALUES (1, 0, 0, 0)",
     f"CREATE TABLE IF NOT EXISTS {_TOLD} (word TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
+    (
+        f"CREATE TABLE IF NOT EXISTS {_ANNOUNCED} (view TEXT PRIMARY KEY, refresh INTEGER NOT NULL, "
+        "name TEXT NOT NULL) WITHOUT ROWID"
+    ),
 )
+
+
+class Announced(NamedTuple):
+    """The refresh of which a view is in the gate, and what its contents were called."""
+
+    refresh: int
+    name: str
+
+
+Announcement = tuple[str, Iterable[tuple[Columns, Sequence[int]]], bool, Announced]
+"""A view, rows and their weights, whether they are all of it, and what they are called."""
 
 
 class _FencedStore(Store):
@@ -55,7 +74,8 @@ class _FencedStore(Store):
     def __init__(self, path: str, program: Program, name: str) -> None:
         self.epoch = 0
         self._waiting = threading.RLock()
-        super().__init__(path, program, name, hosts=program.relations)
+        published = [view.name for view in program.views.values() if view.authority is not None]
+        super().__init__(path, program, name, hosts=[*program.relations, *published], computes=False)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -172,6 +192,55 @@ class Gate:
             self._writing.check_replaced(relation, connection)
             self._writing.collect(connection, deltas)
 
+        return changed
+
+    # Views that the hub publishes.
+
+    @property
+    def announces(self) -> list[View]:
+        """The views whose authority is the hub."""
+        published = self._store.engine.published.values()
+        return [one.view for one in published if one.view.authority == self._store.name]
+
+    def announced(self, view: str) -> Announced | None:
+        """The refresh of which a view is in it; None when it has none of this hub."""
+        with self._store.reading(inside=False) as handle:
+            if not self._store.engine.published[published_stream(view)].is_own(handle.connection):
+                return None
+            found = handle.connection.execute(
+                f"SELECT refresh, name FROM {_ANNOUNCED} WHERE view = ?", (view,)
+            ).fetchone()
+        return None if found is None else Announced(*found)
+
+    def announce(self, views: Iterable[Announcement]) -> None:
+        """Put changes of views in, all at once: rows with weights, or the whole of a view."""
+        with self._writing.transaction(), self._store.explained("written to"):
+            connection, commit = self._store.writer.connection, self._writing.commit
+            for view, chunks, whole, announced in views:
+                commit.grown |= self._put_view(connection, published_stream(view), chunks, whole=whole)
+                connection.execute(
+                    f"INSERT OR REPLACE INTO {_ANNOUNCED} VALUES (?, ?, ?)", (view, *announced)
+                )
+
+    def _put_view(
+        self,
+        connection: sqlite3.Connection,
+        stream: str,
+        chunks: Iterable[tuple[Columns, Sequence[int]]],
+        *,
+        whole: bool,
+    ) -> bool:
+        """Whether anything changed; a first time is always news."""
+        engine, version = self._store.engine, self._writing.commit.version
+        published = engine.published[stream]
+        published.void(connection)
+        for columns, weights in chunks:
+            published.stage(connection, [*columns, weights, [0] * len(weights)])
+        if published.is_own(connection):
+            changed = engine.put(connection, stream, published.staged, version, whole=whole) > 0
+        else:
+            changed = published.begin(connection, published.staged, version, new_epoch(self._store))
+        published.void(connection)
         return changed
 
     def start(self, arrived: int) -> str:

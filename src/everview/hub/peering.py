@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from everview.errors import DataError, StoreError
+from everview.hub.announcing import At, announce
 from everview.hub.exporting import FOLDER as EXPORTS
 from everview.hub.exporting import Export, export, stored_chunks
 from everview.hub.files import Files, LocalFiles
@@ -170,6 +171,17 @@ class Peering:
         except StoreError as error:
             warnings.warn(f"what the gate had noted is still there: {error}", RuntimeWarning, stacklevel=2)
         self._files.remove(EXPORTS)
+
+    def announce(self, record: Record, at: At) -> None:
+        """Have the gate publish what the last refresh has; what fails now is done by a later one."""
+        if self._gate is None or not self._fits or not record.gate:
+            return
+        try:
+            announce(self._gate, self._files, self._catalog, record, at)
+        except (StoreError, OSError) as error:
+            warnings.warn(
+                f"sites get an earlier state of the hub's views: {error}", RuntimeWarning, stacklevel=2
+            )
 
     def origin(self, name: str, row: tuple[Any, ...]) -> str:
         """The name of the site that wrote a row of a relation; without a gate it is the hub."""

@@ -60,6 +60,7 @@ class Store:
         self.inbox = recover(files, self.record, name)
         self.peering = Peering(files, catalog, name, self.record)
         self.inbox.pass_over(self.peering.arrived)
+        self.peering.announce(self.record, self.at)
         self.compactor = Compactor(spark, files, catalog.layouts, catalog.words)
         self.sampler = Sampler(files)
         self.driver_rows = DRIVER_ROWS
@@ -120,6 +121,7 @@ class Store:
             record = self.peering.make(self.record, progress)
             commit(self.files, record)
             self.record = record
+            self.peering.announce(record, self.at)
 
     # Refreshes.
 
@@ -141,6 +143,7 @@ class Store:
                 report = self._refresh(arrivals, export)
             else:
                 report = RefreshReport(self.record.refresh, 0)
+            self.peering.announce(self.record, self.at)
             told, self._rejected = self._rejected, ()
             return dataclasses.replace(report, rejected=told)
 

@@ -233,6 +233,11 @@ class Published:
         """Set rows of a page aside until the cut is whole."""
         stage_columns(connection, self.arrived, rows)
 
+    @property
+    def staged(self) -> str:
+        """The SELECT of rows that were set aside, and their multiplicities."""
+        return f"SELECT {self._listed('w')} FROM {self.arrived}"
+
     def void(self, connection: sqlite3.Connection) -> None:
         """Forget what was set aside."""
         connection.execute(f"DELETE FROM {self.arrived}")
@@ -250,7 +255,7 @@ class Published:
         connection.execute(f"DELETE FROM {self.arrived} WHERE rowid NOT IN ({later})")  # pages go forward
         if told.whole:
             had = f"SELECT {self._listed('-w')} FROM {self.table.name} WHERE w > 0"
-            self._sum_up(connection, f"SELECT {self._listed('w')} FROM {self.arrived} UNION ALL {had}")
+            self._sum_up(connection, f"{self.staged} UNION ALL {had}")
             connection.execute(f"DELETE FROM {self.table.name}")
             connection.execute(f"UPDATE {self.standing} SET floor = ?", (told.floor,))
         else:
