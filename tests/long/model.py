@@ -2,6 +2,7 @@
 
 from tests.model.copies import run_copies
 from tests.model.driver import STORM, run
+from tests.model.published import run_published
 from tests.model.quotient import KeyedQuotient, SetQuotient
 from tests.model.quotient_add_wins import AddWinsQuotient
 from tests.model.quotient_bag import BagQuotient, check_tables
@@ -21,6 +22,7 @@ def case(seed):
         run(each % STORM)
         run(STORM + each)
         run_copies(each)
+        run_published(each)
     if seed % 8 < len(SEARCHES):
         name, search = SEARCHES[seed % 8]
         print(f"{name}: {search():,} states")  # noqa: T201

@@ -210,3 +210,47 @@ def test_random_programs_are_the_same_over_their_cores():
             cut += here.way is Way.CUT and bool(here.cores)
     assert travelled > 20
     assert cut > 100
+
+
+PUBLISHED = """
+CREATE MATERIALIZED VIEW p WITH (authority = 'hub') AS SELECT b, count(*) AS n FROM r GROUP BY b;
+CREATE MATERIALIZED VIEW over AS SELECT n FROM p WHERE b > 0;
+CREATE MATERIALIZED VIEW both AS SELECT s.d, p.n FROM s JOIN p ON s.b = p.b;
+"""
+
+
+def published(hosts, name):
+    return Exchange(Program.parse(TABLES + PUBLISHED), hosts, name)
+
+
+def test_what_another_site_publishes_is_received_also_with_all_its_inputs_here():
+    found = published({"r", "p"}, "device")
+    assert found.views["p"].way is Way.PUBLISHED
+    assert found.views["p"].why == "published by hub; needs no base rows"
+    assert found.published == {"p": False}
+
+
+def test_its_authority_keeps_it_like_any_view():
+    assert published({"r", "p"}, "hub").views["p"].way is Way.LOCAL
+    assert published({"p"}, "hub").views["p"].way is Way.CUT
+    assert published({"r", "p"}, "hub").published == {"p": True}
+
+
+def test_a_view_over_a_published_one_is_local_and_brings_it_along():
+    found = published({"over"}, "device")
+    assert found.views["over"].way is Way.LOCAL
+    assert found.views["over"].why == "this site has all that it is made from: p"
+    assert found.views["p"].way is Way.PUBLISHED
+    assert not found.held
+    assert published({"r", "over"}, "hub").views.keys() == {"over"}  # there it is written out
+
+
+def test_a_cut_takes_a_published_view_as_it_is_at_every_site():
+    for name in ("device", "hub"):
+        found = published({"both"}, name)
+        assert found.views["both"].way is Way.CUT
+        assert found.views["both"].hidden == ("p", "s")
+        assert "s" in found.hidden
+        assert "p" in found.views
+    one, other = (published({"r", "s"}, name).offered() for name in ("device", "hub"))
+    assert {core.name for core in one} == {core.name for core in other}

@@ -269,15 +269,16 @@ def has_all(engine: Engine, connection: sqlite3.Connection, message: Message, he
     )
 
 
-def publishing_status(engine: Engine, connection: sqlite3.Connection) -> Mapping[str, Any]:
-    """View → who publishes it, which state is here, and whether two sites claim to be its authority."""
+def publishing_status(store: Store, connection: sqlite3.Connection) -> Mapping[str, Any]:
+    """View → who publishes it, which state is here, and whether another site did so in the last hour, too."""
+    since_us = store.environment.now_us() - 60 * CONTEST_US
     return {
         published.view.name: {
             "authority": published.view.authority,
             "publishes": published.is_own(connection),
             "epoch": published.stands(connection).epoch,
             "mark": published.stands(connection).mark,
-            "contested": published.is_contested(connection),
+            "contested": published.is_contested(connection, since_us),
         }
-        for published in engine.published.values()
+        for published in store.engine.published.values()
     }

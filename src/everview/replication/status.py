@@ -46,7 +46,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             for relation in knowledge.store.engine.relations.values()
             if isinstance(relation, KeyedRelation)
         ),
-        "published": publishing_status(knowledge.store.engine, connection),
+        "published": publishing_status(knowledge.store, connection),
         "staged_pages": pages,
         "staged_bytes": waiting,
         "dropped_rows": state.dropped,

@@ -2,6 +2,7 @@
 
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.lineage import Lineage
+from everview.engines.sqlite.published import Published
 from everview.replication import applying, arriving, renewal, serving
 from everview.replication.applying import Cut
 from everview.replication.membership import Membership
@@ -91,6 +92,32 @@ def pages_at_once(patch):
     patch(Replica, "_take_page", eager)
 
 
+def published_floor_stays(patch):
+    """Rows of a published view that have gone are forgotten, and who has not heard of it reads on."""
+
+    def careless(self, connection, keep=None):
+        return connection.execute(f"DELETE FROM {self.table.name} WHERE w = 0").rowcount
+
+    patch(Published, "collect", careless)
+
+
+def published_epoch_stays(patch):
+    """An authority that was put back from a backup goes on in the epoch that it had."""
+    renew = Published.renew
+
+    def first(self, connection, epoch):
+        if not self.stands(connection).epoch:
+            renew(self, connection, epoch)
+
+    patch(Published, "renew", first)
+
+
+def published_wholes_merged(patch):
+    """The whole of a published view is joined with what the reader had."""
+    take = Published.take
+    patch(Published, "take", lambda self, connection, told: take(self, connection, told._replace(whole=0)))
+
+
 MUTANTS = {
     views_not_propagated: (),
     covered_rows_accepted: ("storm",),
@@ -100,5 +127,11 @@ MUTANTS = {
     collected_at_once: ("collect", "partition"),
     dropped_and_advanced: ("rights",),
     pages_at_once: (),
+    published_floor_stays: ("collect",),
+    published_epoch_stays: ("restore", "rewind"),
+    published_wholes_merged: ("collect", "restore"),
 }
 """Mutant → the faults under which it is looked for."""
+
+FIRST = {published_floor_stays: 130, published_wholes_merged: 65}
+"""Mutant → the world with which the search begins; every fourth has a published view."""

@@ -202,9 +202,10 @@ class Published:
         ).fetchone()
         return int(times)
 
-    def is_contested(self, connection: sqlite3.Connection) -> bool:
-        """Whether others seem to publish it, too: once, that was this site itself, of which it forgot."""
-        return bool(connection.execute(f"SELECT own AND contested > 1 FROM {self.standing}").fetchone()[0])
+    def is_contested(self, connection: sqlite3.Connection, since_us: int) -> bool:
+        """Whether others publish it, too, since a time: once, that was this site itself, which forgot it."""
+        found = f"SELECT own AND contested > 1 AND taken_us > ? FROM {self.standing}"
+        return bool(connection.execute(found, (since_us,)).fetchone()[0])
 
     # As it travels.
 
