@@ -132,6 +132,25 @@ def test_why_ends_at_the_authority(hub, device):
     assert not device.why("totals", ("cap", 1))
 
 
+def test_watches_are_told_of_what_really_changed(hub, device):
+    """Also by a whole, which has every row."""
+    told = []
+    hub.insert("sales", [("pen", 20), ("ink", 5)])
+    device.sync(hub)
+    device.watch("totals", lambda changes: told.append(sorted(changes)))
+    device.watch("dear", told.append)
+    hub.delete("sales", [("pen", 20)])
+    hub.insert("sales", [("cap", 1)])
+    device.sync(hub)
+    change = [(("cap", 1), 1), (("pen", 20), -1)]
+    assert told == [change, [(("pen", 20), -1)]]
+    hub.insert("sales", [("cap", 1)])
+    hub.delete("sales", [("ink", 5)])
+    hub.replica.collect()
+    device.sync(hub)
+    assert told[2:] == [[(("cap", 1), -1), (("cap", 2), 1), (("ink", 5), -1)]]
+
+
 def test_nobody_writes_to_it(hub):
     with pytest.raises(ev.DataError, match="totals is a view"):
         hub.insert("totals", [("pen", 1)])

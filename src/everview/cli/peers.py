@@ -31,6 +31,7 @@ def print_replication(state: Mapping[str, Any]) -> None:
         ],
     )
     _print_table("member", [_member(member) for member in state["members"]])
+    _print_table("published", [_published(name, view) for name, view in state["published"].items()])
     _print_table("held", [_held(name, held) for name, held in state["held"].items()])
     for label, number in (
         ("from the future", state["from_the_future"]),
@@ -49,6 +50,13 @@ def _member(member: Mapping[str, Any]) -> tuple[str, ...]:
     else:
         lag = f"{count(member['lag'], 'commit')} behind" if member["lag"] else "has everything"
     return _site(member), lag, f"heard {_ago(member['heard_us'])}", f"holds {', '.join(member['holds'])}"
+
+
+def _published(name: str, view: Mapping[str, Any]) -> tuple[str, ...]:
+    if view["contested"]:
+        return name, "by this site", f"and by another called {view['authority']}: only one may be"
+    by = "by this site" if view["publishes"] else f"by {view['authority']}"
+    return name, by, f"as of its commit {view['mark']:,}" if view["epoch"] else "nothing has come yet"
 
 
 def _held(relation: str, held: Mapping[str, Any]) -> tuple[str, ...]:

@@ -117,7 +117,8 @@ def _print_program(program: Program) -> None:
             null = "" if field.nullable or key else "  NOT NULL"
             sys.stdout.write(f"  {field.name:{width}}  {field.type}{key}{null}\n")
     for view in program.views.values():
-        sys.stdout.write(f"view {view.name} (reads {', '.join(view.reads) or 'nothing'})\n")
+        by = f", published by {view.authority}" if view.authority is not None else ""
+        sys.stdout.write(f"view {view.name} (reads {', '.join(view.reads) or 'nothing'}{by})\n")
         width = max(len(column) for column in view.columns)
         for field in view.schema:
             sys.stdout.write(f"  {field.name:{width}}  {field.type}\n")

@@ -144,8 +144,10 @@ class Arriving:
                 return Outcome.UNLISTED
             news |= self.page.head >= cursor.head
             streams[stream] = self._lists_us(stream)
-        if self.published and (streams or self.engine.streams.keys().isdisjoint(self.gossip.groups)):
-            return streams  # what is published may be all that the two have in common
+        if not streams and not self.engine.streams.keys().isdisjoint(self.gossip.groups):
+            return Outcome.REFUSED
+        if self.published:  # which may be all that the two have in common, or all that is news
+            return streams if news else {}
         if not streams:
             return Outcome.REFUSED
         return streams if news else Outcome.STALE

@@ -7,7 +7,7 @@ salt and no slowness. The file is TOML::
     site = "drone-7"
     sha256 = "…"               # or token = "…", the token itself
     read = "*"                 # everything, or a list of relations and views
-    write = ["visit"]          # everything, or a list of relations
+    write = ["visit"]          # everything, or a list of relations and published views
 """
 
 from __future__ import annotations
