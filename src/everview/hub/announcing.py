@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from everview.engines.spark.types import column_names
-from everview.errors import DataError
+from everview.errors import DataError, StoreError
 from everview.hub.changes import difference
 from everview.hub.exporting import CHUNK, stored_columns
 from everview.hub.files import Files
@@ -75,6 +75,6 @@ def _record_of(has: Announced, shape: Shape, at: At) -> Record | None:
     """The record of the refresh that a gate has, if it is still there and says the same."""
     try:
         found = at(has.refresh)
-    except DataError:
+    except (DataError, StoreError):
         return None
     return found if has.name and found.changed.get(shape.table) == has.name else None

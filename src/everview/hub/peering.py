@@ -49,6 +49,8 @@ class Peering:
         self._gate: Gate | None = None
         self._damage: StoreError | None = None
         self._fits = False
+        self._announced: Record | None = None
+        """The record by which views were last announced: to find it again takes a look at all of them."""
         if record.gate:
             files.remove(EXPORTS)
             files.remove(_DRAFT)
@@ -176,12 +178,18 @@ class Peering:
         """Have the gate publish what the last refresh has; what fails now is done by a later one."""
         if self._gate is None or not self._fits or not record.gate:
             return
+        last = self._announced
+
+        def known(refresh: int | None) -> Record:
+            return last if last is not None and last.refresh == refresh else at(refresh)
+
         try:
-            announce(self._gate, self._files, self._catalog, record, at)
-        except (StoreError, OSError) as error:
-            warnings.warn(
-                f"sites get an earlier state of the hub's views: {error}", RuntimeWarning, stacklevel=2
-            )
+            announce(self._gate, self._files, self._catalog, record, known)
+        except (StoreError, OSError, pa.ArrowException) as error:
+            what = f"sites get an earlier state of the hub's views: {error}"
+            warnings.warn(what, RuntimeWarning, stacklevel=2)
+        else:
+            self._announced = record
 
     def origin(self, name: str, row: tuple[Any, ...]) -> str:
         """The name of the site that wrote a row of a relation; without a gate it is the hub."""
