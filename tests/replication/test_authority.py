@@ -356,20 +356,25 @@ def test_a_site_that_gets_the_name_publishes_from_then_on(world, tmp_path, hub):
     path = tmp_path / "device.db"
     device = world.site("device", path, program=PROGRAM)
     reader = world.site("reader", program=PROGRAM, hosts={"totals"})
-    hub.insert("sales", [("pen", 1)])
+    for number in range(20):  # commits of the old authority are later than those of the new one
+        hub.insert("stock", [("pen", number)])
+    hub.insert("sales", [("pen", 1), ("cap", 2)])
     device.sync(hub)
     reader.sync(device)
     device.insert("sales", [("pen", 4)])
     device.close()
     heir = world.site("hub", path, program=PROGRAM)
-    assert heir.rows("totals") == [("pen", 5)]
+    assert heir.rows("totals") == [("cap", 2), ("pen", 5)]
     reader.sync(heir)
-    assert reader.rows("totals") == [("pen", 5)]
+    assert reader.rows("totals") == [("cap", 2), ("pen", 5)]
+    newcomer = world.site("newcomer", program=PROGRAM, hosts={"totals"})
+    newcomer.sync(heir)
+    assert newcomer.rows("totals") == heir.rows("totals")
     heir.close()
     device = world.site("device", path, program=PROGRAM)
-    assert device.rows("totals") == [("pen", 5)]
+    assert device.rows("totals") == [("cap", 2), ("pen", 5)]
     device.insert("sales", [("pen", 4)])
-    assert device.rows("totals") == [("pen", 5)]
+    assert device.rows("totals") == [("cap", 2), ("pen", 5)]
 
 
 # Rights.

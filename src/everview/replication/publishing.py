@@ -208,7 +208,7 @@ class Arrivals:
         told = Told(*(column[0] for column in section.columns))
         if told.begins:
             published.void(self.connection)
-        if (told.begins or published.stream in self._told) and told.epoch <= LONGEST:
+        if (told.begins or published.stream in self._told) and 0 < told.epoch <= LONGEST:
             self._told[published.stream] = told
 
     def _stage(self, published: Published, section: Section) -> None:
@@ -271,14 +271,14 @@ def has_all(engine: Engine, connection: sqlite3.Connection, message: Message, he
 
 def publishing_status(store: Store, connection: sqlite3.Connection) -> Mapping[str, Any]:
     """View → who publishes it, which state is here, and whether another site did so in the last hour, too."""
-    since_us = store.environment.now_us() - 60 * CONTEST_US
+    now_us = store.environment.now_us()
     return {
         published.view.name: {
             "authority": published.view.authority,
             "publishes": published.is_own(connection),
             "epoch": published.stands(connection).epoch,
             "mark": published.stands(connection).mark,
-            "contested": published.is_contested(connection, since_us),
+            "contested": published.is_contested(connection, now_us),
         }
         for published in store.engine.published.values()
     }

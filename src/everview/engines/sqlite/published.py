@@ -34,6 +34,10 @@ KEPT_DEAD = 1_000
 """So many rows that have gone are kept, and as many as there are others: to tell of more is to tell all."""
 
 
+HOUR_US = 3600 * 1_000_000
+"""Who was passed twice within so long is not alone with its name."""
+
+
 class Standing(NamedTuple):
     """Where a state stands; epoch 0 is that of nothing. States are ordered by epoch, then mark."""
 
@@ -153,6 +157,8 @@ class Published:
             return False
         self.put(connection, rows, version, whole=True)
         connection.execute(f"DELETE FROM {self.delta}")
+        connection.execute(f"DELETE FROM {self.table.name} WHERE w = 0")
+        connection.execute(f"UPDATE {self.table.name} SET refresh = ?", (version,))  # not another's commits
         connection.execute(f"UPDATE {self.standing} SET own = 1, mark = ?", (version,))
         self.renew(connection, epoch)
         return True
@@ -194,18 +200,19 @@ class Published:
         return bool(connection.execute(found, (before_us,)).fetchone()[0])
 
     def defend(self, connection: sqlite3.Connection, epoch: int, now_us: int) -> int:
-        """Go above it; return how often that was done since the store came to be what it is."""
+        """Go above it; return how often that was done, each time within an hour of the time before."""
         self.renew(connection, epoch)
         (times,) = connection.execute(
-            f"UPDATE {self.standing} SET contested = contested + 1, taken_us = ? RETURNING contested",
-            (now_us,),
+            f"UPDATE {self.standing} SET contested = iif(taken_us > ?, contested, 0) + 1, taken_us = ? "
+            "RETURNING contested",
+            (now_us - HOUR_US, now_us),
         ).fetchone()
         return int(times)
 
-    def is_contested(self, connection: sqlite3.Connection, since_us: int) -> bool:
-        """Whether others publish it, too, since a time: once, that was this site itself, which forgot it."""
+    def is_contested(self, connection: sqlite3.Connection, now_us: int) -> bool:
+        """Whether another publishes it, too, as of late; once, that was this site itself, which forgot it."""
         found = f"SELECT own AND contested > 1 AND taken_us > ? FROM {self.standing}"
-        return bool(connection.execute(found, (since_us,)).fetchone()[0])
+        return bool(connection.execute(found, (now_us - HOUR_US,)).fetchone()[0])
 
     # As it travels.
 
