@@ -26,6 +26,8 @@ def heal(world: World) -> None:
     _give_up_the_gone(world)
     settle(world)
     happen(Wait(3 * 86_400), world)  # what was told again has a new stamp
+    if any(view.authority for view in world.program.views.values()):
+        settle(world)  # its time has come at the authority, too, and others have yet to hear what that makes
     check_all(world.devices.values(), world.history)
     for _ in range(2):
         for name in sorted(world.devices):
