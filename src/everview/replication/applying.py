@@ -158,4 +158,4 @@ class Cut(Arriving):
             self.commit.version if self.commit.grown else self.commit.version - 1,
             self.knowledge.store.clock.last,
         )
-        membership.believe(self.told, apart)
+        membership.believe(self.told, self.sender, apart)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -37,7 +38,8 @@ class Batches(Conversation):
                 if served.page.done and published:
                     with self._store.writing() as writer:
                         publishing.note_told(self._store.engine, writer, served.page)
-                data = encode(self._message(self._wants(), served))
+                told = replace(served, gossip=self._gossip(served.register, whole=True))
+                data = encode(self._message(self._wants(), told))
             after, done = served.page.reached, served.page.done
             yield data
 

@@ -144,7 +144,7 @@ class Conversation(Teller):
             left |= knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)[0]
             knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             # A site that is only fed tells it no other way.
-            knowledge.membership.believe(told, knowledge.groups.strangers())
+            knowledge.membership.believe(told, message.sites[0], knowledge.groups.strangers())
         if left:
             with self._store.writing() as writer:
                 Staging.clear_all(writer)  # they were asked for by a member, and left out what it has

@@ -1,12 +1,22 @@
-"""Gossip: a site's knowledge of members, to and from the form in which it travels."""
+"""Gossip: a site's knowledge of members, to and from the form in which it travels.
+
+All of it travels with every message, until there are so many members that this would be most of the work:
+vectors grow with the square of their number. Then a message has the sender's own, those of a few others, drawn
+anew each time, and the rest are mentioned: an empty vector and no reading say that a member is known. What
+others have is needed to forget rows that are dead everywhere, an hour later at the earliest; that they are
+known, to recognise rows of strangers, which is told with every message as before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from everview.replication.membership import Listed
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
-from everview.replication.state import State, Told
+from everview.replication.state import State, Told, is_crowded
+
+SHARE = 512
+"""In a crowd, how many entries of others' vectors a message has; but always those of one other."""
 
 
 class Register:
@@ -26,9 +36,13 @@ class Register:
 
 
 def gossip_of(
-    state: State, register: Register, groups: dict[str, list[str]], collected: dict[str, int]
+    state: State,
+    register: Register,
+    groups: dict[str, list[str]],
+    collected: dict[str, int],
+    mentioned: Collection[str] = (),
 ) -> Gossip:
-    """Return all that travels of a site's knowledge, with the groups of what it serves."""
+    """Return what travels of a site's knowledge, with the groups of what it serves."""
     place = register.place
     members = [
         Member(place(incarnation), stream, group, held.length, place(held.sponsor) if held.sponsor else -1)
@@ -43,6 +57,8 @@ def gossip_of(
             [n for origin, commit in sorted(told.vector.items()) for n in (place(origin), commit)],
             told.reading,
         )
+        if incarnation not in mentioned
+        else Known(place(incarnation), whole, [], 0)
         for incarnation, wholes in sorted(state.known.items())
         if incarnation not in state.expired
         for whole, told in sorted(wholes.items())
@@ -67,6 +83,20 @@ def gossip_of(
     )
 
 
+def mentioned(state: State, own: str, drawn: int) -> set[str]:
+    """Those of whom only a mention travels, where not all fits: all but a few from a drawn one on."""
+    if not is_crowded(state, own):
+        return set()
+    others = sorted(site for site in state.known if site != own and site not in state.expired)
+    start, left = drawn % max(len(others), 1), SHARE
+    for index in range(len(others)):
+        site = others[(start + index) % len(others)]
+        left -= sum(len(told.vector) for told in state.known[site].values())
+        if left < 0 < index:
+            return {others[(start + rest) % len(others)] for rest in range(index, len(others))}
+    return set()
+
+
 def members_in(message: Message) -> Iterator[Listed]:
     """The list of members that a message tells."""
     if message.gossip is not None:
@@ -78,12 +108,20 @@ def members_in(message: Message) -> Iterator[Listed]:
 def known_in(message: Message) -> dict[str, dict[str, Told]]:
     """What a message tells of what each member has."""
     told: dict[str, dict[str, Told]] = {}
-    if message.gossip is not None:
-        for known in message.gossip.known:
-            pairs = zip(known.vector[::2], known.vector[1::2], strict=True)
-            vector = {message.sites[place]: commit for place, commit in pairs}
-            told.setdefault(message.sites[known.site], {})[known.whole] = Told(vector, known.reading)
+    for known in () if message.gossip is None else message.gossip.known:
+        told.setdefault(message.sites[known.site], {})[known.whole] = _told(message, known)
     return told
+
+
+def known_of_sender(message: Message) -> dict[str, Told]:
+    """What the sender of a message has itself."""
+    listed = () if message.gossip is None else message.gossip.known
+    return {known.whole: _told(message, known) for known in listed if known.site == 0}
+
+
+def _told(message: Message, known: Known) -> Told:
+    pairs = zip(known.vector[::2], known.vector[1::2], strict=True)
+    return Told({message.sites[place]: commit for place, commit in pairs}, known.reading)
 
 
 def cursor_on(message: Message, incarnation: str) -> Cursor:

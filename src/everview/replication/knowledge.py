@@ -32,6 +32,8 @@ class Knowledge:
     _revision: int = -1
     _saved: bytes = b""
     _saved_us: int = 0
+    _others_us: int = 0
+    """When what others have was last saved, where that is saved apart."""
 
     def __post_init__(self) -> None:
         self._bind()
@@ -45,12 +47,13 @@ class Knowledge:
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""
-        found = connection.execute(f"SELECT state, revision FROM {MEMBERSHIP}").fetchone()
+        found = connection.execute(f"SELECT state, revision FROM {MEMBERSHIP} WHERE one = 1").fetchone()
         revision = -1 if found is None else found[1]
         if revision == self._revision and self.incarnation:
             return
         self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
-        self.state = State() if found is None else load(found[0])
+        apart = connection.execute(f"SELECT state FROM {MEMBERSHIP} WHERE one = 2").fetchone()
+        self.state = State() if found is None else load(found[0], apart[0] if apart else b"")
         self._revision = revision
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())
@@ -58,7 +61,8 @@ class Knowledge:
         self.store.floors, self.store.apart = self.state.floors, self.state.apart
         self.state.names[self.incarnation] = self.store.name or self.name
         self._bind()
-        self._note_saved()
+        self._saved = essence(self.state, self.incarnation)
+        self._saved_us = self.store.environment.now_us()
 
     def forget(self) -> None:
         """What is in memory may not be what is in the store."""
@@ -67,21 +71,26 @@ class Knowledge:
     @property
     def changed(self) -> bool:
         """Whether there is something to save; what is always changing waits for a while."""
-        late = self.store.environment.now_us() - self._saved_us > SAVE_EVERY_US
-        return late or essence(self.state, self.incarnation) != self._saved
+        return self._is_late() or essence(self.state, self.incarnation) != self._saved
+
+    def _is_late(self) -> bool:
+        return self.store.environment.now_us() - self._saved_us > SAVE_EVERY_US
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the state, if it changed."""
-        if self.changed:
+        found = essence(self.state, self.incarnation)
+        if found != self._saved or self._is_late():
             revision = max(self._revision, 0) + 1
-            data = dump(self.state)
-            connection.execute(f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (1, ?, ?)", (data, revision))
-            self._revision = revision
-            self._note_saved()
-
-    def _note_saved(self) -> None:
-        self._saved = essence(self.state, self.incarnation)
-        self._saved_us = self.store.environment.now_us()
+            data, others = dump(self.state, self.incarnation)
+            write = f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (?, ?, ?)"
+            connection.execute(write, (1, data, revision))
+            now = self.store.environment.now_us()
+            if not others:
+                connection.execute(f"DELETE FROM {MEMBERSHIP} WHERE one = 2")
+            elif now - self._others_us > SAVE_EVERY_US:
+                connection.execute(write, (2, others, revision))
+                self._others_us = now
+            self._revision, self._saved, self._saved_us = revision, found, now
 
     # Sites.
 

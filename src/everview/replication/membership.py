@@ -151,7 +151,10 @@ class Membership:
         return vector or {}, passed or 0
 
     def believe(
-        self, told: Mapping[str, Mapping[str, Told]], strangers: Mapping[str, set[str]] | None = None
+        self,
+        told: Mapping[str, Mapping[str, Told]],
+        sender: str,
+        strangers: Mapping[str, set[str]] | None = None,
     ) -> bool:
         """Take note of what other members have, but for strangers; return whether a vector grew.
 
@@ -159,6 +162,9 @@ class Membership:
         stable here has everything that its holders had, so that a row from before its death, arriving late,
         is recognised by its origin. A reading that came without the writes before it would let a delete be
         collected under them.
+
+        A member that is only mentioned (see `gossip`) has what the sender has of its relation, or less. So it
+        is heard of when all that is here.
         """
         mine: dict[str, list[dict[str, int]]] = {}
         for whole, relation in self.wholes():
@@ -172,7 +178,12 @@ class Membership:
                 ours = mine.get(whole.rpartition(">")[2], ())
                 if strangers and incarnation in strangers.get(whole, ()):
                     continue
-                if not ours or not all(covers(own, theirs.vector) for own in ours):
+                meant = [theirs.vector]
+                if is_mention(theirs):
+                    if whole in self.state.known.get(incarnation, ()):
+                        continue
+                    meant = _of_relation(told.get(sender, {}), whole)
+                if not ours or not meant or not all(covers(own, vector) for own in ours for vector in meant):
                     continue
                 held = self.state.known.setdefault(incarnation, {}).get(whole)
                 if held is None:
@@ -203,8 +214,7 @@ class Membership:
                 news = True
                 if length % 2 == 0 and incarnation != self.incarnation:
                     state.expired.setdefault(incarnation, state.steps)
-            known = held.sponsor if not declined(incarnation, group, held) else ""
-            if sponsor and not known and sponsor != held.sponsor:
+            if sponsor not in ("", held.sponsor) and (not held.sponsor or declined(incarnation, group, held)):
                 held.sponsor = sponsor
                 news = True
         for incarnation in list(state.expired):
@@ -222,6 +232,8 @@ class Membership:
         brought along are orphans, too.
         """
         expired, found = self.state.expired, False
+        if not expired:
+            return False
         for incarnation in list(self.state.members):
             since = [
                 expired[held.sponsor]
@@ -268,7 +280,8 @@ class Membership:
         for incarnation in self.state.members:
             if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
                 continue
-            readings = [microseconds(t.reading) for t in self.state.known.get(incarnation, {}).values()]
+            told = self.state.known.get(incarnation, {}).values()
+            readings = [microseconds(t.reading) for t in told if t.reading]
             listed = [held.listed_us for held in self._holdings(incarnation)]
             if max(readings or listed) < since_us:
                 found.append(incarnation)
@@ -281,6 +294,17 @@ def declined(incarnation: str, group: str, held: Holding) -> bool:
     """Whether a site is listed in a group and went elsewhere: it sponsors itself, and did not found it."""
     founders = (part.rsplit("/", 2) for part in group.split("+"))
     return held.sponsor == incarnation and all(names[-2:-1] != [incarnation] for names in founders)
+
+
+def is_mention(told: Told) -> bool:
+    """Whether this says of a member only that it is known."""
+    return not told.vector and not told.reading
+
+
+def _of_relation(told: Mapping[str, Told], whole: str) -> list[dict[str, int]]:
+    """What a site has of the relation that a whole is about."""
+    relation = whole.rpartition(">")[2]
+    return [one.vector for name, one in told.items() if name.rpartition(">")[2] == relation]
 
 
 def covers(mine: Mapping[str, int], theirs: Mapping[str, int]) -> bool:

@@ -90,13 +90,28 @@ class State(msgspec.Struct):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(State)
+_OTHERS = msgspec.msgpack.Decoder(dict[str, dict[str, Told]])
+
+
+CROWD = 2048
+"""A site is in a crowd when the vectors of the others have more entries than this in all: some 30 sites that
+write two relations. With every site there is one vector more, and every vector has one entry more.
+"""
+
+
+def is_crowded(state: State, own: str) -> bool:
+    """Whether what others have is too much to be told, or written, each time that something changes."""
+    others = (told for site, wholes in state.known.items() if site != own for told in wholes.values())
+    return sum(len(told.vector) for told in others) > CROWD
 
 
 def essence(state: State, own: str) -> bytes:
     """Return what has to be in the store before it is told: all but what is known anew at any time.
 
     That is the site's own last commit and its clock, how late it was at others when they spoke, and when.
+    In a crowd it is also what others have: that stays true when it is forgotten, and they say it again.
     """
+    crowded = is_crowded(state, own)
     return _ENCODER.encode(
         (
             state.members,
@@ -105,6 +120,8 @@ def essence(state: State, own: str) -> bytes:
                     whole: {o: n for o, n in told.vector.items() if o != own or incarnation != own}
                     for whole, told in wholes.items()
                 }
+                if incarnation == own or not crowded
+                else list(wholes)
                 for incarnation, wholes in state.known.items()
             },
             state.expired,
@@ -127,11 +144,24 @@ def essence(state: State, own: str) -> bytes:
     )
 
 
-def dump(state: State) -> bytes:
-    """Return the bytes that are stored."""
-    return _ENCODER.encode(state)
+def dump(state: State, own: str) -> tuple[bytes, bytes]:
+    """Return the bytes that are stored; in a crowd, what others have comes apart, to be stored less often."""
+    if not is_crowded(state, own):
+        return _ENCODER.encode(state), b""
+    others = {site: wholes for site, wholes in state.known.items() if site != own}
+    brief = {
+        site: wholes if site == own else {whole: Told({}, told.reading) for whole, told in wholes.items()}
+        for site, wholes in state.known.items()
+    }
+    return _ENCODER.encode(msgspec.structs.replace(state, known=brief)), _ENCODER.encode(others)
 
 
-def load(data: bytes) -> State:
+def load(data: bytes, others: bytes = b"") -> State:
     """Return the state that was stored."""
-    return _DECODER.decode(data)
+    state = _DECODER.decode(data)
+    for site, wholes in _OTHERS.decode(others).items() if others else ():
+        for whole, told in wholes.items():
+            if whole in state.known.get(site, ()):
+                told.reading = max(told.reading, state.known[site][whole].reading)
+                state.known[site][whole] = told
+    return state

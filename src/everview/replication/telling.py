@@ -22,10 +22,11 @@ from everview.engines.sqlite.writing import Writing
 from everview.replication import publishing, renewal, serving
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.collecting import EXPIRY_DAYS
-from everview.replication.gossip import Register, gossip_of, known_in
+from everview.replication.gossip import Register, gossip_of, known_of_sender, mentioned
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request
 from everview.replication.rights import Rights
+from everview.replication.state import is_crowded
 
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
@@ -163,11 +164,15 @@ class Teller:
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
 
-    def _gossip(self, register: Register) -> Gossip:
+    def _gossip(self, register: Register, *, whole: bool = False) -> Gossip:
         knowledge = self._knowledge
+        brief: set[str] = set()
+        if not whole and is_crowded(knowledge.state, knowledge.incarnation):
+            brief = mentioned(knowledge.state, knowledge.incarnation, self._store.environment.tag())
         served_now = [stream.name for stream in self._servable()]
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
-        gossip = gossip_of(knowledge.state, register, knowledge.groups.served(served_now), collected)
+        served = knowledge.groups.served(served_now)
+        gossip = gossip_of(knowledge.state, register, served, collected, brief)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.
@@ -210,7 +215,7 @@ class Teller:
                 continue
             streams.append((stream, cursor.head))
         self._index_derived([stream.name for stream, _ in streams])
-        vectors = known_in(message).get(reader, {})
+        vectors = known_of_sender(message)
         skipped = {
             stream.name: knowledge.vector(vectors[stream.name].vector)
             for stream, _ in streams

@@ -164,8 +164,8 @@ class Device:
     @property
     def state(self) -> State:
         """What it knows of others, as its store has it."""
-        found = self._handle.connection.execute(f"SELECT state FROM {MEMBERSHIP}").fetchone()
-        return load(found[0]) if found else State()
+        found = self._handle.connection.execute(f"SELECT state FROM {MEMBERSHIP} ORDER BY one").fetchall()
+        return load(*(state for (state,) in found)) if found else State()
 
     @property
     def hosts(self) -> frozenset[str]:
