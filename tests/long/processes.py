@@ -30,12 +30,9 @@ ROOT = Path(__file__).parent.parent.parent
 class Child:
     """A site, over all the processes that it lives through."""
 
-    def __init__(self, folder, number, ports):
-        self.number, self.port = number, ports[number]
+    def __init__(self, folder, number, port, peers):
+        self.number, self.port, self.peers = number, port, peers
         self.path = folder / f"{number}.db"
-        # A ring with chords; every site dials two others, so every message has several ways.
-        dialled = {ports[(number + 1) % SITES], ports[(number + 2) % SITES]} - {self.port}
-        self.peers = [f"http://127.0.0.1:{port}" for port in sorted(dialled)]
         self.tried, self.acknowledged, self.complaints = -1, set(), []
         self.process = None
 
@@ -87,8 +84,8 @@ class Child:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def free_ports():
-    taken = [socket.socket() for _ in range(SITES)]
+def free_ports(count):
+    taken = [socket.socket() for _ in range(count)]
     for one in taken:
         one.bind(("127.0.0.1", 0))
     ports = [one.getsockname()[1] for one in taken]
@@ -145,7 +142,7 @@ def heal(children):
 
 
 def check(children):
-    """Every file holds the same, and that is what the commits make it."""
+    """Every file holds the same, and that is what the commits make it; return it."""
     program = ev.Program.parse(PROGRAM)
     contents = []
     for child in children:
@@ -170,13 +167,17 @@ def check(children):
     for key, site, n in found["k"]:
         assert n in committed[site]
         assert n % KEYS == key
+    return found
 
 
 def case(seed, seconds=SECONDS):
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        ports = free_ports()
-        children = [Child(Path(folder), number, ports) for number in range(SITES)]
+        ports = free_ports(SITES)
+        # A ring with chords; every site dials two others, so every message has several ways.
+        addresses = [f"http://127.0.0.1:{port}" for port in ports]
+        dialled = [sorted({addresses[(n + 1) % SITES], addresses[(n + 2) % SITES]}) for n in range(SITES)]
+        children = [Child(Path(folder), n, ports[n], dialled[n]) for n in range(SITES)]
         try:
             for child in children:
                 child.start()

@@ -1,8 +1,8 @@
 """A site as a process of its own: it serves, stays in sync with its peers, and writes until told to settle.
 
 It prints `try N` before commit N and `ack N` after it; so whoever listens knows, when it is killed, which
-commits must be there and which one may be. On standard input, `settle` ends the writing and `digest` asks for
-a hash of all relations.
+commits must be there and which one may be. On standard input, `settle` ends the writing, `digest` asks for
+a hash of all relations, and `offline` and `online` say whether it reaches its peers.
 """
 
 import hashlib
@@ -75,11 +75,18 @@ def write(site, start, pause, settled):
         n += 1
 
 
+def met(site, peers):
+    """Stay in sync with peers."""
+    lives = [Live(site.replica, HttpTransport(peer, attempts=1), every=0.5) for peer in peers]
+    for live in lives:
+        live.start()
+    return lives
+
+
 def main(path, name, port, start, pause, *peers):
     site = ev.Site.open(path, ev.Program.parse(PROGRAM), name=name)
     with Listener(site.replica, port=int(port)):
-        for peer in peers:
-            Live(site.replica, HttpTransport(peer, attempts=1), every=0.5).start()
+        lives = met(site, peers)
         settled = threading.Event()
         writer = threading.Thread(target=write, args=(site, int(start), float(pause), settled), daemon=True)
         writer.start()
@@ -90,6 +97,12 @@ def main(path, name, port, start, pause, *peers):
                     settled.set()
                     writer.join()
                     say("settled")
+                case "offline":
+                    for live in lives:
+                        live.stop()
+                    lives = []
+                case "online":
+                    lives = lives or met(site, peers)
                 case "digest":
                     say("digest", digest(site), json.dumps(site.status()["replication"]["head"]))
 

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from everview.cli import packaging, programs, reading, serving, simulation, syncing, writing
+from everview.cli import hubs, packaging, programs, reading, serving, simulation, syncing, writing
 from everview.errors import EverviewError
 
 __all__ = ["app"]
@@ -90,6 +90,7 @@ for _command in (
     reading.status,
     syncing.sync,
     serving.serve,
+    hubs.hub,
     serving.token,
     packaging.package,
     simulation.simulate,

@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from everview.cli.durations import seconds
+from everview.cli.listening import Cert, Host, Insecure, Key, Port, TokensFile, check_tokens, say_ready
+from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
 from everview.cli.options import Debug, Json, StoreOption, open_store, print_json
 from everview.cli.programs import loaded_program
 from everview.cli.syncing import Authority
@@ -31,24 +33,12 @@ def serve(  # noqa: PLR0913 - as many as there are options
         ),
     ] = None,
     name: Annotated[str, typer.Option("--name", "-n", help="A label for a store that is created.")] = "",
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 8440,
-    tokens: Annotated[
-        Path | None,
-        typer.Option("--tokens", metavar="FILE", help="Who may read and write what.", show_default=False),
-    ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Ask nobody for a token; on loopback only.")
-    ] = False,
-    cert: Annotated[
-        Path | None,
-        typer.Option("--cert", metavar="FILE", help="The certificate (PEM), for TLS.", show_default=False),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="Its key (PEM).", show_default=False)
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8440,
+    tokens: TokensFile = None,
+    insecure: Insecure = False,
+    cert: Cert = None,
+    key: Key = None,
     peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,35 +49,35 @@ def serve(  # noqa: PLR0913 - as many as there are options
         str, typer.Option("--every", metavar="TIME", help="Sync with peers at least this often.")
     ] = "5s",
     ca: Authority = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
     """Make a site reachable over HTTP, until SIGINT or SIGTERM.
 
     Example: everview serve --store rescue.db --program rescue.sql --port 8440 --tokens tokens.toml
     """
-    if (tokens is None) != insecure:
-        raise typer.BadParameter("say either --tokens FILE or --insecure")
+    check_tokens(tokens, insecure=insecure)
     pause = seconds(every)
     from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
     from everview.replication.transports.reach import reach  # noqa: PLC0415
-    from everview.server import Listener, Tokens  # noqa: PLC0415
+    from everview.server import Listener, SiteService, Tokens  # noqa: PLC0415
     from everview.site import Site  # noqa: PLC0415
 
     with ExitStack() as stack:
+        stack.enter_context(logging_to_stderr(log_format, log_level))
         if program is None:
             site = stack.enter_context(open_store(store))
         else:
             site = stack.enter_context(Site.open(store, loaded_program(program), name=name))
         access = None if tokens is None else Tokens(tokens, list(site.program.names()))
         ways = [reach(one, ca=ca) for one in peer or []]
-        listener = Listener(site.replica, access, host=host, port=port, cert=cert, key=key)
+        service = SiteService(site.replica)
+        listener = Listener(site.replica, access, host=host, port=port, cert=cert, key=key, service=service)
         stopped = stack.enter_context(until_stopped())
         stack.enter_context(listener)
-        if access is not None and cert is None and not listener.is_loopback:
-            typer.echo("warning: without --cert and --key, tokens and rows travel in the clear", err=True)
-        sys.stdout.write(f"serving {store} at {listener.address}\n")
-        sys.stdout.flush()
+        say_ready(store, listener, tokens=access is not None, secure=cert is not None)
         stack.enter_context(staying(site, ways, pause))
         stopped.wait()
 
@@ -103,6 +93,9 @@ def token(
         list[str] | None,
         typer.Option("--write", metavar="NAME", help="What it may write; repeated, or *.", show_default="*"),
     ] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="It may read metrics; and, unless said, nothing else.")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
@@ -116,19 +109,22 @@ def token(
     from everview.replication.tokens import make_token  # noqa: PLC0415 - not needed for --help
 
     made, digest = make_token()
-    rights = {"read": _names(read), "write": _names(write)}
+    rights = {"read": _names(read, metrics=metrics), "write": _names(write, metrics=metrics)}
     if as_json:
-        print_json({"token": made, "site": site, "sha256": digest, **rights})
+        print_json({"token": made, "site": site, "sha256": digest, **rights, "metrics": metrics})
         return
     lines = ["[[token]]", f"site = {_toml(site)}", f"sha256 = {_toml(digest)}"]
     lines += [f"{verb} = {_toml(names)}" for verb, names in rights.items()]
+    lines += ["metrics = true"] if metrics else []
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
     typer.echo(f"token for {site}, shown only now: {made}", err=True)
 
 
-def _names(given: list[str] | None) -> str | list[str]:
-    return "*" if given is None or "*" in given else given
+def _names(given: list[str] | None, *, metrics: bool) -> str | list[str]:
+    if given is None:
+        return [] if metrics else "*"
+    return "*" if "*" in given else given
 
 
 def _toml(value: str | list[str]) -> str:

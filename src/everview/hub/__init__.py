@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from everview.hub.running import Running
     from everview.hub.screening import Rejected
     from everview.hub.source import register
+    from everview.hub.status import HubStatus
     from everview.hub.vacuum import VacuumReport
 
 __all__ = [
     "Change",
     "Hub",
+    "HubStatus",
     "PublishReport",
     "RefreshReport",
     "Rejected",
@@ -32,6 +34,7 @@ __all__ = [
 _HOMES = {
     "Change": "refresh",
     "Hub": "hub",
+    "HubStatus": "status",
     "PublishReport": "publish",
     "RefreshReport": "refresh",
     "Rejected": "screening",

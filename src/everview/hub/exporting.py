@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +55,9 @@ class Export:
     """Up to where of what was noted as gone it goes, relation by relation."""
 
 
-def export(files: Files, gate: Gate, record: Record, *, since: int) -> Export:
+def export(
+    files: Files, gate: Gate, record: Record, on_rows: Callable[[int], None] | None = None, *, since: int
+) -> Export:
     """Write out what changed in the gate after a commit, as writes that come after all those before."""
     files.remove(FOLDER)
     gate.catch_up()
@@ -64,9 +66,19 @@ def export(files: Files, gate: Gate, record: Record, *, since: int) -> Export:
     with gate.reading() as (connection, head, noted):
         for name, stored in gate.relations.items():
             if head > since or noted[name]:
-                arrivals += _Writer(files, stored, number).run(_chunks(connection, stored, since))
+                chunks = _chunks(connection, stored, since)
+                arrivals += _Writer(files, stored, number).run(_counted(chunks, on_rows))
     arrived = max(record.arrived, gate.arrived)
     return Export(tuple(arrivals), head, head - max(since, 0), arrived, number + 1, noted)
+
+
+def _counted(
+    chunks: Iterator[tuple[pa.Table, Sequence[int]]], on_rows: Callable[[int], None] | None
+) -> Iterator[tuple[pa.Table, Sequence[int]]]:
+    for rows, often in chunks:
+        yield rows, often
+        if on_rows is not None:
+            on_rows(rows.num_rows)
 
 
 def _chunks(

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from everview.engines.sqlite.names import HUB, SITES, STORE
 from everview.engines.sqlite.relations import StoredRelation
+from everview.engines.sqlite.relations.entries import EntriesRelation
 from everview.engines.sqlite.scalars.storage import store_rows
 from everview.engines.sqlite.stamps import SHIFT
 from everview.engines.sqlite.store import Store
@@ -299,6 +300,19 @@ class Gate:
                 f"SELECT version FROM {_TOLD} WHERE word = ?", (word,)
             ).fetchone()
         return None if found is None else int(found[0])
+
+    def grown_since(self, since: int, most: int) -> tuple[int, int]:
+        """How many commits there are after one, and how many rows they have grown, counted up to `most`."""
+        with self._store.snapshot(inside=False), self._store.reading(inside=False) as handle:
+            connection = handle.connection
+            (head,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
+            rows = 0
+            for stored in self.relations.values():
+                name = stored.entries if isinstance(stored, EntriesRelation) else stored.table.name
+                limited = f"SELECT 1 FROM {name} WHERE version > ? LIMIT ?"
+                found = connection.execute(f"SELECT count(*) FROM ({limited})", (since, most - rows))
+                rows += found.fetchone()[0]
+        return head - since, rows
 
     def forget(self, word: str, noted: dict[str, int]) -> None:
         """A record with this word is made: what was noted up to then is no longer needed."""

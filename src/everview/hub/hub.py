@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,9 +26,11 @@ from everview.hub.refresh import RefreshReport
 from everview.hub.retention import Retention
 from everview.hub.running import Running, Work
 from everview.hub.session import hub_session, is_connect
+from everview.hub.status import HubStatus, status_of
 from everview.hub.store import Store
 from everview.hub.streaming import Stream, check_trigger
 from everview.hub.tables import catalog
+from everview.hub.timing import Timing
 from everview.hub.vacuum import EVERY, VacuumReport
 from everview.hub.why import Refreshed, why
 from everview.language.order import sorted_rows
@@ -105,18 +108,23 @@ class Hub:
         """
         store = self._store
         store.require_ours()
-        with store.turn:
+        with store.turn, store.timing.refresh():
             report = store.take_in()
             if report.arrivals and report.refresh % EVERY == 0:
-                store.vacuum()
+                with store.timing.of("vacuum"):
+                    store.vacuum()
             if is_due(store.files, store.record, self._freshness):
-                self.publish()
-        return report
+                with store.timing.of("publish"):
+                    self.publish()
+            return dataclasses.replace(report, stages=dict(store.timing.seconds))
 
-    def run(self, trigger: str = "1 second") -> Running:
+    def run(
+        self, trigger: str = "1 second", *, on_report: Callable[[RefreshReport], None] | None = None
+    ) -> Running:
         """Refresh whenever something has arrived, looking for it at each `trigger`, until that is stopped.
 
         It begins with a refresh. `trigger` is a time such as "1 second"; "0 seconds" is as soon as possible.
+        `on_report` is called after each refresh that took something in, or set something aside.
         """
         checked = check_trigger(trigger)
         with self._runs:
@@ -129,7 +137,7 @@ class Hub:
                 self._stream = Stream(self._store.spark, self._store.files, self.name)
             inbox = self._store.inbox
             work = Work(self.name, self.refresh, self._store.require_ours, inbox.given, inbox.is_settled)
-            self._running = Running(work, self._stream, checked)
+            self._running = Running(work, self._stream, checked, on_report)
             return self._running
 
     # Other sites.
@@ -174,6 +182,33 @@ class Hub:
         return self._store.take_in(whole=True)
 
     # What it shows.
+
+    @property
+    def refreshed(self) -> int:
+        """The number of the last refresh."""
+        return self._store.record.refresh
+
+    @property
+    def timing(self) -> Timing:
+        """Which part of a refresh is under way, and how far it is."""
+        return self._store.timing
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that it works in."""
+        return self._store.spark
+
+    def check(self) -> None:
+        """StoreError when the hub is closed, or another has its store."""
+        self._store.require_ours()
+
+    def status(self, *, most: int = 1_000_000) -> HubStatus:
+        """The last refresh, what waits for the next and what is kept, without a Spark job.
+
+        Rows that wait are counted up to `most`.
+        """
+        self._store.require_open()
+        return status_of(self._store, most)
 
     def publish(self) -> PublishReport:
         """Bring the published tables to the last refresh: Delta tables of plain rows, under `published/`."""

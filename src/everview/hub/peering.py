@@ -134,6 +134,7 @@ class Peering:
         arrivals: Sequence[Arrival],
         record: Record,
         reject: Callable[[Arrival, str], object],
+        on_rows: Callable[[int], None] | None = None,
         *,
         whole: bool = False,
     ) -> Export:
@@ -154,7 +155,13 @@ class Peering:
                 gate.put(arrival.number, relation, writes)
             except (DataError, pa.ArrowException, OSError) as error:
                 reject(arrival, str(error).strip().partition("\n")[0])
-        return export(self._files, gate, record, since=since)
+        return export(self._files, gate, record, on_rows, since=since)
+
+    def waiting(self, record: Record, most: int) -> tuple[int, int]:
+        """How many commits of the gate are in no refresh, and of how many rows, counted up to `most`."""
+        gate = self._gate
+        since = None if gate is None else gate.told(record.gate)
+        return (0, 0) if gate is None or since is None else gate.grown_since(since, most)
 
     def recorded(self, taken: Export, record: Record) -> Record:
         """The record of a refresh by this export; the gate has its word before there is a record with it."""

@@ -48,6 +48,8 @@ class RefreshReport:
     seconds: float = 0.0
     choices: Mapping[str, Choice] = field(default_factory=dict)
     rejected: tuple[Rejected, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """What each part of it took, in seconds (see `timing`)."""
 
 
 class Refreshing:

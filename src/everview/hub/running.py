@@ -62,7 +62,14 @@ class Work:
 class Running:
     """A run of a hub, from `Hub.run`; as a context manager it ends with its block."""
 
-    def __init__(self, work: Work, stream: _Stream, trigger: str) -> None:
+    def __init__(
+        self,
+        work: Work,
+        stream: _Stream,
+        trigger: str,
+        on_report: Callable[[RefreshReport], None] | None = None,
+    ) -> None:
+        self._on_report = on_report
         self.trigger = trigger
         self.last_report: RefreshReport | None = None
         """Of the last refresh that took something in, or set something aside."""
@@ -152,6 +159,8 @@ class Running:
         self.rejected += report.rejected
         if report.arrivals or report.rejected or self.last_report is None:
             self.last_report = report
+            if self._on_report is not None:
+                self._on_report(report)
 
     def _refreshed(self) -> RefreshReport:
         """The report of a refresh, be it of the last try."""

@@ -27,6 +27,7 @@ from everview.hub.retention import Retention
 from everview.hub.screening import Rejected, Screening
 from everview.hub.shapes import write_shapes
 from everview.hub.tables import Catalog
+from everview.hub.timing import Timing
 from everview.hub.vacuum import VacuumReport, vacuum
 from everview.replication.report import OnProgress
 
@@ -64,6 +65,7 @@ class Store:
         self.compactor = Compactor(spark, files, catalog.layouts, catalog.words)
         self.sampler = Sampler(files)
         self.driver_rows = DRIVER_ROWS
+        self.timing = Timing()
         self.turn = threading.RLock()
         """Held by whoever makes files or removes them: no vacuum meets half a refresh."""
         self._screening = Screening(files, catalog.program)
@@ -131,14 +133,16 @@ class Store:
         `whole` compares the gate with the last refresh in full.
         """
         with self.turn, working(self.name, f"refresh {self.record.refresh + 1}"):
-            self._rejected += self._screening.missed(self.inbox.vanished())
-            self._rejected += self._screening.refuse(self.inbox.adopt(self.record.writers))
-            waiting = self.inbox.waiting(self.record.arrived)
-            arrivals, rejected = self._screening.screen(waiting, self.driver_rows // EACH_ARRIVAL)
-            self._rejected += rejected
-            if rejected:
-                self.inbox.vanished()  # these have, and are known
-            export = self._exported(arrivals, whole=whole)
+            with self.timing.of("screen"):
+                self._rejected += self._screening.missed(self.inbox.vanished())
+                self._rejected += self._screening.refuse(self.inbox.adopt(self.record.writers))
+                waiting = self.inbox.waiting(self.record.arrived)
+                arrivals, rejected = self._screening.screen(waiting, self.driver_rows // EACH_ARRIVAL)
+                self._rejected += rejected
+                if rejected:
+                    self.inbox.vanished()  # these have, and are known
+            with self.timing.of("export"):
+                export = self._exported(arrivals, whole=whole)
             if arrivals or (export is not None and (export.arrivals or whole)) or not self.record.refresh:
                 report = self._refresh(arrivals, export)
             else:
@@ -151,7 +155,7 @@ class Store:
         """What arrivals, and what came from other sites, change in the gate; None where there is none."""
         if not self.record.gate:
             return None
-        export = self.peering.take_in(arrivals, self.record, self._reject, whole=whole)
+        export = self.peering.take_in(arrivals, self.record, self._reject, self.timing.count, whole=whole)
         return compared(self.spark, self.files, self.catalog, self.record, export) if whole else export
 
     def _reject(self, arrival: Arrival, reason: str) -> None:
@@ -174,7 +178,8 @@ class Store:
             most=self.driver_rows,
         )
         try:
-            report = refreshing.run(arrivals)
+            with self.timing.of("compute"):
+                report = refreshing.run(arrivals)
         except Exception as error:
             unreadable = self._screening.blame(arrivals, error)
             if unreadable is None:
@@ -186,12 +191,14 @@ class Store:
         if export is not None:
             record = self.peering.recorded(export, record)
             report = dataclasses.replace(report, arrivals=max(export.commits, written))
-        commit(self.files, record)
-        self.record = record
-        for path in refreshing.merged_away:
-            self.files.remove_file(path)
-        self.compactor.start(record.tables)
-        self.inbox.forget(record.arrived)
-        if export is not None:
-            self.peering.finish(export, record)
+        with self.timing.of("commit"):
+            commit(self.files, record)
+            self.record = record
+        with self.timing.of("tidy"):
+            for path in refreshing.merged_away:
+                self.files.remove_file(path)
+            self.compactor.start(record.tables)
+            self.inbox.forget(record.arrived)
+            if export is not None:
+                self.peering.finish(export, record)
         return report

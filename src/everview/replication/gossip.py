@@ -1,10 +1,10 @@
 """Gossip: a site's knowledge of members, to and from the form in which it travels.
 
 All of it travels with every message, until there are so many members that this would be most of the work:
-vectors grow with the square of their number. Then a message has the sender's own, those of a few others, drawn
-anew each time, and the rest are mentioned: an empty vector and no reading say that a member is known. What
-others have is needed to forget rows that are dead everywhere, an hour later at the earliest; that they are
-known, to recognise rows of strangers, which is told with every message as before.
+vectors grow with the square of their number. Then a message has the sender's own, those of a few others,
+drawn anew each time, and the rest are mentioned: an empty vector and no reading say that a member is known.
+What others have is needed to forget rows that are dead everywhere, an hour later at the earliest; that they
+are known, to recognise rows of strangers, which is told with every message as before.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from everview.replication.batches import Batches
 from everview.replication.collecting import collect, is_due, ripen
 from everview.replication.report import OnProgress
-from everview.replication.status import replication_status
+from everview.replication.status import member_status, replication_status
 
 if TYPE_CHECKING:
     from everview.replication.exchange import Exchange
@@ -73,6 +73,12 @@ class Replica(Batches):
     def due(self) -> bool:
         """Whether the time of some version from the future has come."""
         return self._next is not None and self._next <= self._store.clock.limit()
+
+    def members(self) -> dict[str, Any]:
+        """Return of that what can be said without looking at rows."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return member_status(self._knowledge, self._store.writer.connection)
 
     def status(self) -> dict[str, Any]:
         """Return what there is to say about other sites."""

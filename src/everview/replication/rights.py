@@ -14,6 +14,8 @@ class Rights:
     site: str | None = None
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
+    watches: bool = False
+    """Whether it may read the metrics of a server, which name everybody."""
 
     def may_read(self, stream: str) -> bool:
         """Whether a stream is sent to it."""
@@ -24,4 +26,4 @@ class Rights:
         return self.writes is None or view_of(stream) in self.writes
 
 
-ALL = Rights()
+ALL = Rights(watches=True)

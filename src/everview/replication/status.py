@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from everview.engines.sqlite.names import PAGES, STORE
+from everview.engines.sqlite.names import CONFLICTS, PAGES, STORE
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.knowledge import Knowledge
@@ -50,6 +50,21 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
         "staged_pages": pages,
         "staged_bytes": waiting,
         "dropped_rows": state.dropped,
+    }
+
+
+def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return the other members with their lag, and what counts as trouble."""
+    head = knowledge.head(connection)
+    return {
+        "head": head,
+        "members": [
+            _member(knowledge, incarnation, head)
+            for incarnation in sorted(knowledge.state.members)
+            if incarnation != knowledge.incarnation
+        ],
+        "dropped_rows": knowledge.state.dropped,
+        "conflicts": connection.execute(f"SELECT count(*) FROM {CONFLICTS}").fetchone()[0],
     }
 
 

@@ -12,5 +12,6 @@ else:
 
 from everview.server.access import Access, Tokens
 from everview.server.listener import Listener
+from everview.server.service import Service, SiteService
 
-__all__ = ["Access", "Listener", "Tokens"]
+__all__ = ["Access", "Listener", "Service", "SiteService", "Tokens"]

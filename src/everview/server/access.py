@@ -8,6 +8,7 @@ salt and no slowness. The file is TOML::
     sha256 = "…"               # or token = "…", the token itself
     read = "*"                 # everything, or a list of relations and views
     write = ["visit"]          # everything, or a list of relations and published views
+    metrics = true             # it may read the metrics
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from everview.replication.tokens import hash_of
 
 __all__ = ["Access", "Open", "Tokens"]
 
-FIELDS = {"site", "sha256", "token", "read", "write"}
+FIELDS = {"site", "sha256", "token", "read", "write", "metrics"}
 HEX = frozenset("0123456789abcdef")
 SHORTEST_TOKEN = 16
 
@@ -119,7 +120,12 @@ class Tokens:
             raise DataError(f'{where}: a token belongs to a site; say site = "its name"')
         if ("sha256" in table) == ("token" in table):
             raise DataError(f"{where}: give either the token or its sha256")
-        rights = Rights(site, self._allowed(where, table, "read"), self._allowed(where, table, "write"))
+        watches = table.get("metrics", False)
+        if not isinstance(watches, bool):
+            raise DataError(f"{where}: metrics is true or false")
+        rights = Rights(
+            site, self._allowed(where, table, "read"), self._allowed(where, table, "write"), watches
+        )
         return _Entry(_hash(where, table), rights)
 
     def _allowed(self, where: str, table: Mapping[str, Any], verb: str) -> frozenset[str] | None:

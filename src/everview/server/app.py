@@ -1,11 +1,13 @@
-"""The application: three addresses, all of which need a token.
+"""The application: a few addresses, all but one of which need a token.
 
 ::
 
     POST /v1/exchange            a message in, a message out
     GET  /v1/changes?after=HEAD  answers when there is another commit, or when its time is over;
                                  with Accept: text/event-stream, an event for every commit
-    GET  /v1/health              whether it is there
+    GET  /v1/health              how it is; 503 when it is not well
+    GET  /v1/metrics             for Prometheus; needs a token that may watch
+    GET  /v1/live                nothing but that it answers; needs no token, for it tells nothing
 
 Whatever is refused is refused with a line of JSON: `{"code": …, "error": …}`.
 """
@@ -15,6 +17,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +36,8 @@ from everview.replication.transports.base import Replica
 from everview.replication.transports.http import MESSAGE_TYPE
 from everview.server.access import Access
 from everview.server.heads import Heads
+from everview.server.metrics import CONTENT_TYPE, render
+from everview.server.service import Service
 
 __all__ = ["Limits", "application"]
 
@@ -46,6 +52,8 @@ class Limits:
 
     body_bytes: int = 32 << 20
     """Of one message; larger ones are refused before they are read."""
+    held_bytes: int = 128 << 20
+    """Of all messages that have arrived, in whole or in part, and are not answered yet."""
     answering: int = 4
     """Exchanges that are worked on at once; each holds a thread and a connection to the store."""
     waiting: int = 28
@@ -72,13 +80,17 @@ class _RefusalError(Exception):
         return JSONResponse({"code": self.code, "error": line}, self.status, self.headers)
 
 
-def application(replica: Replica, access: Access, limits: Limits | None = None) -> Starlette:
+def application(
+    replica: Replica, access: Access, limits: Limits | None = None, service: Service | None = None
+) -> Starlette:
     """Return the application that serves a replica. Its state has `heads`, to be stopped before it is."""
-    handlers = _Handlers(replica, access, limits or Limits())
+    handlers = _Handlers(replica, access, limits or Limits(), service or Service())
     routes = [
         Route("/v1/exchange", handlers.guarded(handlers.exchange), methods=["POST"]),
         Route("/v1/changes", handlers.guarded(handlers.changes), methods=["GET"]),
-        Route("/v1/health", handlers.guarded(handlers.health), methods=["GET"]),
+        Route("/v1/health", handlers.guarded(handlers.health, of_data=False), methods=["GET"]),
+        Route("/v1/metrics", handlers.guarded(handlers.metrics, of_data=False), methods=["GET"]),
+        Route("/v1/live", handlers.live, methods=["GET"]),
     ]
 
     @asynccontextmanager
@@ -90,58 +102,90 @@ def application(replica: Replica, access: Access, limits: Limits | None = None) 
             heads.stop()
             heads.join()
 
-    async def no_such(_request: Request, error: Exception) -> Response:
+    async def no_such(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        return _RefusalError(status, CODES.get(status, "request"), "there is nothing here").response()
+        refusal = _RefusalError(status, CODES.get(status, "request"), "there is nothing here")
+        handlers.refused(request, refusal, "", 0.0, path="other")  # anybody can make up addresses
+        return refusal.response()
 
     return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: no_such, 405: no_such})
 
 
 class _Handlers:
-    def __init__(self, replica: Replica, access: Access, limits: Limits) -> None:
+    def __init__(self, replica: Replica, access: Access, limits: Limits, service: Service) -> None:
         self._replica = replica
         self._access = access
         self._limits = limits
+        self._service = service
         self._threads = anyio.CapacityLimiter(limits.answering)
-        self._pending = 0
+        self._held = 0
         self.heads: Heads
 
     def guarded(
-        self, handler: Callable[[Request, Rights], Awaitable[Response]]
+        self, handler: Callable[[Request, Rights], Awaitable[Response]], *, of_data: bool = True
     ) -> Callable[[Request], Awaitable[Response]]:
         """Let a handler have only requests with rights; whatever it raises becomes an answer."""
 
         async def guard(request: Request) -> Response:
+            started, site = time.perf_counter(), ""
             try:
-                return await handler(request, self._rights(request))
+                rights = self._rights(request, of_data=of_data)
+                site = rights.site or ""
+                response = await handler(request, rights)
             except _RefusalError as refusal:
+                self.refused(request, refusal, site, time.perf_counter() - started)
                 return refusal.response()
             except ClientDisconnect:
-                return Response(status_code=499)  # nobody is there to read it
+                response = Response(status_code=499)  # nobody is there to read it
             except Exception:
                 log.exception("%s failed", request.url.path)
-                return _RefusalError(500, "defect", "the server failed; its log says where").response()
+                defect = _RefusalError(500, "defect", "the server failed; its log says where")
+                self.refused(request, defect, site, time.perf_counter() - started)
+                return defect.response()
+            seconds = time.perf_counter() - started
+            self._service.answered(request.url.path, response.status_code, seconds)
+            return response
 
         return guard
 
-    def _rights(self, request: Request) -> Rights:
+    def refused(
+        self, request: Request, refusal: _RefusalError, site: str, seconds: float, path: str = ""
+    ) -> None:
+        """Count a refusal, and say it in one line; never a token, nor what was asked."""
+        self._service.answered(path or request.url.path, refusal.status, seconds, refusal.code)
+        client = request.client.host if request.client else ""
+        fields = {"status": refusal.status, "code": refusal.code, "path": request.url.path[:100]}
+        log.info(
+            "refused %s with %d %s: %s%s",
+            fields["path"],
+            refusal.status,
+            refusal.code,
+            " ".join(refusal.error.split()),
+            f" ({site})" if site else "",
+            extra={"event": "refused", "fields": fields | {"site": site, "client": client}},
+        )
+
+    def _rights(self, request: Request, *, of_data: bool) -> Rights:
         rights = self._access.rights(request.headers.get("authorization"))
         if rights is None:
             raise _RefusalError(
                 401, "token", "this needs a token that the server knows", www_authenticate="Bearer"
             )
-        if rights.reads == rights.writes == frozenset():
+        if rights.reads == rights.writes == frozenset() and (of_data or not rights.watches):
             raise _RefusalError(403, "rights", f"the token of {rights.site} may neither read nor write")
         return rights
 
     async def exchange(self, request: Request, rights: Rights) -> Response:
         """Answer a message, in a thread of its own."""
-        if self._pending >= self._limits.answering + self._limits.waiting:
+        service, limits = self._service, self._limits
+        if service.pending >= limits.answering + limits.waiting:
             raise _RefusalError(503, "busy", "too many exchanges at once", retry_after="1")
-        self._pending += 1
+        service.pending += 1
+        held: list[int] = []
         try:
-            body = await self._body(request)
+            body = await self._body(request, held)
             try:
+                await self._bear(body)
                 answer = await anyio.to_thread.run_sync(
                     self._replica.respond, body, rights, limiter=self._threads
                 )
@@ -152,16 +196,32 @@ class _Handlers:
                 log.error("cannot answer: %s", error)  # noqa: TRY400
                 raise _RefusalError(503, "store", str(error), retry_after="1") from None
         finally:
-            self._pending -= 1
+            service.pending -= 1
+            self._held -= sum(held)
         return Response(answer, media_type=MESSAGE_TYPE)
 
-    async def _body(self, request: Request) -> bytes:
-        """Read a body of bounded size, from a client that may be slow but does not stop."""
+    async def _bear(self, body: bytes) -> None:
+        """Refuse rows while too many wait for a refresh: who only asks is answered all the same."""
+        wait = self._service.pressure()
+        if wait is None:
+            return
+        rows, _ = await anyio.to_thread.run_sync(self._replica.extent, body, limiter=self._threads)
+        if rows:
+            late = "too many rows wait to be taken in"
+            raise _RefusalError(503, "backlog", late, retry_after=str(math.ceil(wait)))
+
+    async def _body(self, request: Request, held: list[int]) -> bytes:
+        """Read a body of bounded size, from a client that may be slow but does not stop.
+
+        What is held in memory for it is noted in `held`, and for all together in `_held`.
+        """
         limit = self._limits.body_bytes
         too_much = _RefusalError(413, "size", f"a message has at most {limit:,} bytes", connection="close")
         announced = request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > limit:
             raise too_much
+        if announced.isdecimal():
+            self._hold(int(announced), held)
         body = bytearray()
         blocks = request.stream()
         pause = self._limits.body_pause_seconds
@@ -175,9 +235,17 @@ class _Handlers:
                     body += block
                     if len(body) > limit:
                         raise too_much
+                    if len(body) > sum(held):
+                        self._hold(len(body) - sum(held), held)
         except TimeoutError:
             late = "the message did not arrive in time"
             raise _RefusalError(408, "slow", late, connection="close") from None
+
+    def _hold(self, size: int, held: list[int]) -> None:
+        if self._held and self._held + size > self._limits.held_bytes:
+            raise _RefusalError(503, "busy", "too many bytes at once", retry_after="1", connection="close")
+        self._held += size
+        held.append(size)
 
     async def changes(self, request: Request, _rights: Rights) -> Response:
         """Answer when there is another commit than the one that the client has heard of."""
@@ -203,10 +271,23 @@ class _Handlers:
             data = json.dumps({"head": head, "incarnation": self.heads.incarnation})
             yield f"id: {head}\nevent: commit\ndata: {data}\n\n"
 
-    async def health(self, _request: Request, _rights: Rights) -> Response:
-        """Say that the server is there."""
+    async def health(self, _request: Request, rights: Rights) -> Response:
+        """Say how the server is; why it is not well is for those who watch it."""
         heads = self.heads
-        return JSONResponse({"status": "ok", "incarnation": heads.incarnation, "head": heads.head})
+        well, more, inside = await anyio.to_thread.run_sync(self._service.health)
+        told = {"status": "ok" if well else "failing", "incarnation": heads.incarnation, "head": heads.head}
+        return JSONResponse(told | more | (inside if rights.watches else {}), 200 if well else 503)
+
+    async def metrics(self, _request: Request, rights: Rights) -> Response:
+        """Say what was counted."""
+        if not rights.watches:
+            raise _RefusalError(403, "rights", f"the token of {rights.site} may not read the metrics")
+        text = await anyio.to_thread.run_sync(lambda: render(self._service.families()))
+        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+    async def live(self, _request: Request) -> Response:
+        """Answer."""
+        return Response(status_code=204)
 
 
 def _integer(text: str, name: str) -> int:

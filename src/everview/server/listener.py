@@ -18,6 +18,7 @@ from everview.replication.transports.base import Replica
 from everview.server.access import Access, Open
 from everview.server.app import Limits, application
 from everview.server.patience import impatient
+from everview.server.service import Service
 
 __all__ = ["Listener"]
 
@@ -41,6 +42,7 @@ class Listener:
         cert: Path | None = None,
         key: Path | None = None,
         limits: Limits | None = None,
+        service: Service | None = None,
     ) -> None:
         limits = limits or Limits()
         self.is_loopback = _is_loopback(host)
@@ -50,7 +52,7 @@ class Listener:
                 "listen on 127.0.0.1, or give tokens"
             )
         _check_certificate(cert, key)
-        self._app = application(replica, access or Open(), limits)
+        self._app = application(replica, access or Open(), limits, service)
         self._socket = _bound(host, port)
         shown = f"[{host}]" if ":" in host else host
         scheme = "https" if cert else "http"

@@ -29,6 +29,9 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 ATTEMPTS = 5
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 10.0
+PATIENCE = 60.0
+"""For so many seconds in all a request waits for a server that says when to come again; these do not count as
+attempts. Then the sync fails, and may be tried again."""
 LARGEST_ANSWER = 256 << 20
 """No page is that large; a server that sends more is not one of ours."""
 
@@ -97,10 +100,10 @@ class HttpTransport:
     def _send(self, method: str, path: str, **more: Any) -> bytes:
         """Send a request until it is answered; SyncError when it never is, or when trying again is no use."""
         url = self._url.copy_with(raw_path=(self._url.path.rstrip("/") + path).encode())
-        delay = FIRST_DELAY
-        for attempt in range(1, self._attempts + 1):
-            last = attempt == self._attempts
-            asked = 0.0
+        delay, waited, attempt = FIRST_DELAY, 0.0, 0
+        while True:
+            attempt += 1
+            last = attempt >= self._attempts
             try:
                 status, headers, body = self._once(method, url, more)
             except httpx.TransportError as error:
@@ -109,12 +112,18 @@ class HttpTransport:
             else:
                 if status == httpx.codes.OK:
                     return body
+                asked = _retry_after(headers)
+                if asked and status in BUSY and waited + asked <= PATIENCE:
+                    # Not all who were told the same are to come back at once.
+                    pause = asked * random.uniform(1.0, 1.5)
+                    waited += pause
+                    attempt -= 1
+                    time.sleep(pause)
+                    continue
                 if last or status not in BUSY:
                     self._fail(_refusal(status, body), retry=status in BUSY)
-                asked = _retry_after(headers)
-            time.sleep(max(asked, delay * random.uniform(0.5, 1.0)))
+            time.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(delay * 2, LONGEST_DELAY)
-        raise AssertionError("the last attempt returns or raises")
 
     def _once(
         self, method: str, url: httpx.URL, more: dict[str, Any]

@@ -1,0 +1,124 @@
+"""`everview hub`: the pipeline on Spark and a server for devices, in one process."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everview.cli.listening import Cert, Host, Insecure, Key, Port, TokensFile, check_tokens, say_ready
+from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
+from everview.cli.options import Debug
+from everview.cli.programs import loaded_program
+from everview.errors import EverviewError, StoreError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["hub"]
+
+_MASTER = re.compile(r"local(\[[\w*, ]+\])?|(spark|k8s|mesos)://\S+|yarn|local-cluster\[.+\]")
+
+
+def hub(  # noqa: PLR0913 - as many as there are options
+    *,
+    store: Annotated[
+        str, typer.Option("--store", metavar="URI", help="The hub's folder or URI.", show_default=False)
+    ],
+    program: Annotated[Path, typer.Option("--program", "-p", help="The program's file.", show_default=False)],
+    master: Annotated[str, typer.Option("--master", help="Spark's master.")] = "local[*]",
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf", metavar="KEY=VALUE", help="A setting of Spark's; may be repeated.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", "-n", help="The name that devices know it by.")] = "hub",
+    trigger: Annotated[
+        str, typer.Option("--trigger", metavar="TIME", help="How often to look for what has arrived.")
+    ] = "1 second",
+    freshness: Annotated[
+        float | None,
+        typer.Option(
+            "--freshness",
+            metavar="SECONDS",
+            help="Publish Delta tables, when those that are published are older.",
+            show_default=False,
+        ),
+    ] = None,
+    backlog: Annotated[
+        int,
+        typer.Option("--backlog", metavar="ROWS", min=1, help="Refuse pushes while more rows wait."),
+    ] = 2_000_000,
+    host: Host = "127.0.0.1",
+    port: Port = 8440,
+    tokens: TokensFile = None,
+    insecure: Insecure = False,
+    cert: Cert = None,
+    key: Key = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
+    debug: Debug = False,
+) -> None:
+    """Run the pipeline on Spark, reachable for devices over HTTP, until SIGINT or SIGTERM.
+
+    It then takes no more requests, finishes the refresh that is under way, and ends.
+
+    Example: everview hub --store /data/rescue --program rescue.sql --port 8440 --tokens tokens.toml
+    """
+    check_tokens(tokens, insecure=insecure)
+    if not _MASTER.fullmatch(master.strip()):
+        raise typer.BadParameter(f"{master!r} is no master of Spark's; say local[*] or spark://host:port")
+    settings = dict(_setting(one) for one in conf or [])
+    parsed = loaded_program(program)
+    from everview.cli.refresh_meter import RefreshMeter  # noqa: PLC0415 - not needed for --help
+    from everview.cli.stopping import until_stopped  # noqa: PLC0415
+    from everview.cli.sync_meter import SyncMeter  # noqa: PLC0415
+    from everview.server import Listener, Tokens  # noqa: PLC0415
+
+    access = None if tokens is None else Tokens(tokens, list(parsed.names()))
+    with ExitStack() as stack:
+        stack.enter_context(logging_to_stderr(log_format, log_level))
+        spark = _session(master.strip(), name, settings, debug=debug)
+        stack.callback(spark.stop)
+        from everview.hub import Hub  # noqa: PLC0415 - it needs Spark
+        from everview.server.hubs import HubService  # noqa: PLC0415
+
+        opened = stack.enter_context(Hub.open(store, parsed, spark=spark, name=name, freshness=freshness))
+        with SyncMeter() as meter:
+            opened.transport(meter).close()  # makes the gate, which may take a while
+        stopped = stack.enter_context(until_stopped())
+        service = HubService(opened, trigger, stopped.set, backlog_rows=backlog)
+        listener = Listener(opened.replica, access, host=host, port=port, cert=cert, key=key, service=service)
+        stack.enter_context(RefreshMeter(opened))
+        stack.callback(service.stop)
+        service.start()
+        stack.enter_context(listener)
+        say_ready(store, listener, tokens=access is not None, secure=cert is not None)
+        stopped.wait()
+    if service.pipeline.is_lost:
+        raise StoreError(str(service.pipeline.error), path=store)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise typer.BadParameter(f"{text!r} is no setting of Spark's; say spark.some.name=value")
+    return name, value
+
+
+def _session(master: str, name: str, settings: dict[str, str], *, debug: bool) -> SparkSession:
+    from everview.engines.spark.session import start_session  # noqa: PLC0415
+
+    try:
+        return start_session(master=master, app_name=f"everview hub {name}", settings=settings)
+    except EverviewError:
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise EverviewError(f"Spark does not start with master {master}: {first.strip()}") from error

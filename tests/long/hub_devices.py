@@ -1,0 +1,117 @@
+"""Six devices and a hub in the middle, all of them processes that talk over HTTP; then all have the same.
+
+Devices write all the time. They are offline for a while, killed and stopped; so is the hub, which is
+`everview hub`. They dial nobody but the hub. In the end every file has every acknowledged commit, once, and
+the hub's tables and views are what the reference makes of the union of these.
+"""
+
+import functools
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from tests.hub.quick import quickly
+from tests.hub.served import HubProcess
+from tests.long.processes import Child, check, free_ports, heal
+from tests.replication.process_site import PROGRAM
+
+import everview as ev
+from everview.engines.reference import evaluate_views
+from everview.engines.spark.session import start_session
+from everview.hub import Hub
+from everview.language.order import sorted_rows
+
+DEVICES = 6
+SECONDS = 120
+OFFLINE_SECONDS = 4.0
+HUB_KILLS_EVERY = 30.0
+
+_session = functools.cache(functools.partial(start_session, master="local[2]"))
+
+
+def disturb(hub, devices, rng, seconds):
+    """Take devices off and on, kill and stop them, and the hub once in a while, until the time is over."""
+    began = time.monotonic()
+    back = {}  # device, or hub → when, and how it comes back
+    counts = {"offline": 0, "kills": 0, "stops": 0, "hub_kills": 0, "hub_stops": 0}
+    killed = began
+    while (now := time.monotonic()) < began + seconds:
+        time.sleep(rng.uniform(0.1, 0.5))
+        for one, (when, come) in list(back.items()):
+            if now >= when:
+                come()
+                del back[one]
+        drawn = rng.random()
+        if drawn < 0.06 and hub not in back:
+            hub.process.send_signal(signal.SIGSTOP)
+            back[hub] = (
+                now + rng.uniform(0.2, 1.5),
+                functools.partial(hub.process.send_signal, signal.SIGCONT),
+            )
+            counts["hub_stops"] += 1
+        if now - killed > HUB_KILLS_EVERY and hub not in back:
+            hub.end(signal.SIGKILL)
+            hub.start()
+            killed = time.monotonic()
+            counts["hub_kills"] += 1
+        device = rng.choice(devices)
+        if device in back:
+            continue
+        if drawn < 0.5:
+            device.ask("offline")
+            back[device] = now + rng.uniform(0.5, OFFLINE_SECONDS), functools.partial(device.ask, "online")
+            counts["offline"] += 1
+        elif drawn < 0.7:
+            device.send(signal.SIGSTOP)
+            back[device] = now + rng.uniform(0.2, 2), functools.partial(device.send, signal.SIGCONT)
+            counts["stops"] += 1
+        elif drawn < 0.8:
+            device.end()
+            device.start()
+            counts["kills"] += 1
+    for _, come in back.values():
+        come()
+    return counts
+
+
+def check_hub(store, found, session):
+    """The hub shows what the devices have, and of its views the reference thinks likewise."""
+    program = ev.Program.parse(PROGRAM)
+    with quickly(Hub.open(store, program, spark=session)) as hub:
+        shown = {name: hub.rows(name) for name in program.names()}
+    assert shown == found
+    base = {name: shown[name] for name in program.relations}
+    for view, wanted in evaluate_views(program, base).items():
+        assert shown[view] == sorted_rows(wanted.rows), view
+
+
+def case(seed, seconds=SECONDS, session=None):
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        hub = HubProcess(folder, PROGRAM, "--insecure", "--trigger", "500 milliseconds").start()
+        ports = free_ports(DEVICES)
+        devices = [Child(folder, n, ports[n], [hub.address]) for n in range(DEVICES)]
+        try:
+            for device in devices:
+                device.start()
+            for device in devices:
+                assert device.hear() == ["ready"]
+            counts = disturb(hub, devices, rng, seconds)
+            heal(devices)
+            refreshed = hub.settled()["refresh"]
+        finally:
+            for device in devices:
+                if device.process is not None and device.process.poll() is None:
+                    device.send(signal.SIGCONT)
+                    device.end()
+            hub.process.send_signal(signal.SIGCONT)
+            status = hub.end()
+        assert status == 0, hub.log
+        found = check(devices)
+        check_hub(hub.store, found, session or _session())
+    commits = sum(len(device.acknowledged) for device in devices)
+    assert commits > 0
+    return counts | {"commits": commits, "refreshes": refreshed}
