@@ -12,6 +12,7 @@ import benchmarks
 _NOT_A_BENCHMARK = {
     "__main__",
     "counting",
+    "devices",
     "harness",
     "hub_data",
     "hub_latency",

@@ -92,9 +92,7 @@ class _Measured:
 def _measured(tasks: Sequence[_Task]) -> list[_Measured]:
     """Tasks in a process of their own, whose memory is watched."""
     command = [sys.executable, "-m", "benchmarks.hub_scaling", json.dumps([asdict(task) for task in tasks])]
-    process = subprocess.Popen(  # noqa: S603  (ourselves)
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     watch = _Watch(process.pid)
     watch.start()
     out, _ = process.communicate()

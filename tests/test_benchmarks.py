@@ -16,6 +16,7 @@ FIGURES = {
         "first_sync_1m_seconds",
         "empty_sync_growth_100k_to_1m",
     },
+    "hub_fanout": {"requests_per_second", "p99_ms", "refresh_slowdown"},
     "hub_ingest": {"rows_per_second", "plain_spark_speed_ratio"},
     "hub_scaling": {"cores_speedup", "rows_growth_1m_to_30m", "refresh_500_over_first", "peak_rss_mb"},
     "hub_refresh": {

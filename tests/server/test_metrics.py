@@ -161,9 +161,12 @@ def test_rows_wait_while_too_many_do_and_questions_are_answered(monkeypatch):
 def test_a_server_that_says_when_to_come_again_is_waited_for_with_an_end(monkeypatch):
     pauses = []
     monkeypatch.setattr(http.time, "sleep", pauses.append)
-    with Listener(FakeReplica(), limits=Limits(answering=0, waiting=0)) as listener:
-        with closing(HttpTransport(listener.address)) as way, pytest.raises(SyncError, match="too many"):
-            way.sync(FakeReplica())
+    with (
+        Listener(FakeReplica(), limits=Limits(answering=0, waiting=0)) as listener,
+        closing(HttpTransport(listener.address)) as way,
+        pytest.raises(SyncError, match="too many"),
+    ):
+        way.sync(FakeReplica())
     assert sum(pauses) < 2 * http.PATIENCE
 
 
