@@ -47,7 +47,7 @@ class _Size:
     """How many batches are fed in each half of a round."""
 
 
-_FULL = _Size(200, 5.0, 1_000_000, 2_000, 6, 4)
+_FULL = _Size(200, 5.0, 200_000, 2_000, 5, 2)
 _QUICK = _Size(30, 2.0, 20_000, 500, 2, 3)
 
 

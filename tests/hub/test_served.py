@@ -77,7 +77,7 @@ def test_a_flood_waits_and_all_of_it_arrives(spark, tmp_path, monkeypatch):
     """Six devices push far more than may wait. They are slowed, and nothing is lost or counted twice."""
     monkeypatch.setattr(hubs, "LOOK_SECONDS", 0.02)
     rows, batches, devices = 300, 8, 6
-    with served(tmp_path / "hub", spark, backlog_rows=1000) as (hub, service, address):
+    with served(tmp_path / "hub", spark, backlog_rows=1000) as (hub, _, address):
         most = []
 
         def push(number):
@@ -93,7 +93,8 @@ def test_a_flood_waits_and_all_of_it_arrives(spark, tmp_path, monkeypatch):
                             site.sync(way)
                             break
                         except SyncError as error:
-                            assert error.retry, error
+                            if not error.retry:
+                                raise
                     most.append(hub.status().waiting.rows)
 
         with ThreadPoolExecutor(devices) as pool:

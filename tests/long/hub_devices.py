@@ -108,8 +108,9 @@ def case(seed, seconds=SECONDS, session=None):
                     device.send(signal.SIGCONT)
                     device.end()
             hub.process.send_signal(signal.SIGCONT)
-            status = hub.end()
+            status = hub.end(rng.choice((signal.SIGTERM, signal.SIGINT)))
         assert status == 0, hub.log
+        assert len(hub.events("refresh")) > 0  # and that every line of its log is one of ours
         found = check(devices)
         check_hub(hub.store, found, session or _session())
     commits = sum(len(device.acknowledged) for device in devices)

@@ -1,0 +1,120 @@
+"""Many sites: messages have a few vectors and mention the rest, and nothing else is different."""
+
+import logging
+
+import pytest
+from tests.server.test_metrics import PROGRAM
+
+import everview as ev
+from everview.replication import gossip, state
+from everview.replication.gossip import mentioned
+from everview.replication.replica import Replica
+from everview.replication.state import State, Told, dump, is_crowded, load
+from everview.replication.wire import decode
+from everview.testing.simulation import Simulation
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    """Every site that knows of another's vector is in a crowd."""
+    monkeypatch.setattr(state, "CROWD", 0)
+    monkeypatch.setattr(gossip, "SHARE", 1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_worlds_agree_in_a_crowd(crowded, seed, caplog):
+    caplog.set_level(logging.ERROR, "everview")
+    Simulation(seed).run()
+
+
+def sites(count):
+    return [ev.Site.open(":memory:", PROGRAM, name=f"s{n}") for n in range(count)]
+
+
+def test_a_message_has_all_members_and_few_vectors(crowded, monkeypatch):
+    hub, *others = sites(8)
+    for number, site in enumerate(others):
+        site.insert("visit", [(number, "x")])
+    for _ in range(2):
+        for site in others:
+            site.sync(hub)
+    sent = []
+    respond = Replica.respond
+    monkeypatch.setattr(
+        Replica, "respond", lambda self, data, rights: sent.append(respond(self, data, rights)) or sent[-1]
+    )
+    heard = set()
+    for _ in range(60):
+        sent.clear()
+        others[0].sync(hub)
+        for told in (decode(data).gossip for data in sent):
+            assert {member.site for member in told.members} == set(range(8))
+            full = {known.site for known in told.known if known.vector}
+            assert 0 in full  # the sender's own
+            assert len(full) <= 2
+            assert len({known.site for known in told.known}) == 8
+            heard |= full
+    assert len(heard) == 8  # each has its turn
+    for site in (hub, *others):
+        site.close()
+
+
+def test_what_is_dead_is_forgotten_in_a_crowd_too(crowded):
+    """By the hub and by every device, once each has been told of all."""
+    hub, *others = sites(5)
+    for number, site in enumerate(others):
+        site.insert("visit", [(number, "x")])
+        site.sync(hub)
+    others[0].sync(hub)
+    others[0].delete("visit", [(n, "x") for n in range(4)])
+    for _ in range(40):
+        for site in others:
+            site.sync(hub)
+    assert [site.replica.collect() for site in (hub, *others)] == [4] * 5
+    for site in (hub, *others):
+        assert site.rows("visit") == []
+        site.close()
+
+
+def test_a_mention_alone_makes_nothing_stable(crowded):
+    hub, *others = sites(4)
+    for site in others:
+        site.insert("visit", [(1, site.name)])
+        site.sync(hub)
+    newcomer = sites(1)[0]
+    newcomer.sync(hub)
+    known = newcomer.replica._knowledge.state.known
+    brief = [told for incarnation in known for told in known[incarnation].values() if not told.vector]
+    assert brief  # some were only mentioned
+    assert newcomer.replica._knowledge.membership.stable("visit") == ({}, 0)
+    for site in (hub, newcomer, *others):
+        site.close()
+
+
+def test_what_others_have_is_stored_apart_and_found_again(crowded, tmp_path):
+    with ev.Site.open(tmp_path / "hub.db", PROGRAM, name="hub") as hub:
+        for site in sites(3):
+            site.insert("visit", [(1, site.name)])
+            site.sync(hub)
+            site.close()
+        known = hub.replica._knowledge.state.known
+        assert len(known) == 4
+    with ev.Site.open(tmp_path / "hub.db", PROGRAM) as hub:
+        again = hub.replica._knowledge.state.known
+        assert again.keys() == known.keys()
+        for incarnation, wholes in known.items():
+            for whole, told in wholes.items():
+                assert again[incarnation][whole].reading <= told.reading
+
+
+def test_a_state_is_what_it_was_after_it_was_stored():
+    many = {f"i{n}": {"r": Told({f"i{m}": m for m in range(60)}, n)} for n in range(60)}
+    for known in (many, {"i0": many["i0"], "i1": many["i1"]}):
+        before = State(known=known)
+        assert load(*dump(before, "i0")) == before
+        assert bool(dump(before, "i0")[1]) == is_crowded(before, "i0")
+    # Of who has been forgotten since nothing comes back.
+    data, _ = dump(State(known={"i0": many["i0"]}), "i0")
+    assert load(data, dump(State(known=many), "i0")[1]).known == {"i0": many["i0"]}
+    assert len(mentioned(State(known=many), "i0", 5)) == 59 - 512 // 60
+    assert mentioned(State(known={"i1": many["i1"]}), "i0", 5) == set()
