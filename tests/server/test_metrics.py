@@ -12,7 +12,7 @@ from tests.replication.fake import FakeReplica
 from tests.server.test_app import HELLO, bearer, refused
 
 import everview as ev
-from everview.errors import SyncError
+from everview.errors import StoreError, SyncError
 from everview.replication.transports import http
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Service, SiteService, Tokens
@@ -191,3 +191,13 @@ def test_messages_that_are_held_have_a_bound(monkeypatch):
             if answer.status_code == 503:
                 refused(answer, 503, "busy")
         assert httpx.post(listener.address + "/v1/exchange", content=large).status_code == 200
+
+
+def test_a_store_in_trouble_is_a_503_for_who_watches_too(monkeypatch):
+    class Troubled(Service):
+        def families(self):
+            raise StoreError("somebody writes for long")
+
+    with Listener(FakeReplica(), service=Troubled()) as listener:
+        answer = httpx.get(listener.address + "/v1/metrics")
+        assert refused(answer, 503, "store") == "somebody writes for long"

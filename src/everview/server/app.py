@@ -137,6 +137,10 @@ class _Handlers:
                 return refusal.response()
             except ClientDisconnect:
                 response = Response(status_code=499)  # nobody is there to read it
+            except EverviewError as error:
+                trouble = _trouble(error)
+                self.refused(request, trouble, site, time.perf_counter() - started)
+                return trouble.response()
             except Exception:
                 log.exception("%s failed", request.url.path)
                 defect = _RefusalError(500, "defect", "the server failed; its log says where")
@@ -192,9 +196,7 @@ class _Handlers:
             except WireError as error:
                 raise _RefusalError(400, "message", str(error)) from None
             except EverviewError as error:
-                # The store is full, locked or gone: not the client's fault, and it may pass.
-                log.error("cannot answer: %s", error)  # noqa: TRY400
-                raise _RefusalError(503, "store", str(error), retry_after="1") from None
+                raise _trouble(error) from None
         finally:
             service.pending -= 1
             self._held -= sum(held)
@@ -288,6 +290,12 @@ class _Handlers:
     async def live(self, _request: Request) -> Response:
         """Answer."""
         return Response(status_code=204)
+
+
+def _trouble(error: EverviewError) -> _RefusalError:
+    """The store is full, locked or gone: not the client's fault, and it may pass."""
+    log.error("cannot answer: %s", error)
+    return _RefusalError(503, "store", str(error), retry_after="1")
 
 
 def _integer(text: str, name: str) -> int:

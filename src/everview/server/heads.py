@@ -7,6 +7,7 @@ import logging
 import threading
 from contextlib import suppress
 
+from everview.errors import EverviewError
 from everview.replication.transports.base import Replica
 
 __all__ = ["Heads"]
@@ -66,6 +67,10 @@ class Heads:
             try:
                 self._replica.wait(head, LOOK_SECONDS)
                 found, who = self._replica.head, self._replica.incarnation
+            except EverviewError as error:  # somebody writes for long, say
+                log.warning("cannot look for commits, and will look again: %s", error)
+                self._stopping.wait(LOOK_SECONDS)
+                continue
             except Exception:
                 log.exception("cannot look for commits; clients that wait will not hear of any")
                 self._stopping.wait(LOOK_SECONDS)

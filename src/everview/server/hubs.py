@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from everview.errors import EverviewError
 from everview.server.metrics import Counter, Family, Histogram, gauge
 from everview.server.pipeline import Pipeline
 from everview.server.service import SiteService
@@ -85,7 +84,8 @@ class HubService(SiteService):
                 if now != (head, refresh):
                     self._rows = self._hub.status(most=4 * self._limit).waiting.rows
                     head, refresh = now
-            except EverviewError as error:
+            except Exception as error:  # noqa: BLE001 - it may pass, and pushes are not refused for ever
+                self._rows = 0
                 log.warning("cannot look for what waits: %s", error)
 
     # What is told.
