@@ -12,8 +12,8 @@ SLICE = {
     "changes": 0,  # one is in tests/hub/test_changes.py
     "cluster": 0,  # a few are in tests/hub/test_cluster.py
     "device": 20,
-    "hub_devices": 0,  # a short one is in tests/hub/test_devices.py
     "gate": 0,  # a few are in tests/hub/test_gate.py
+    "hub_devices": 0,  # a short one is in tests/hub/test_devices.py
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
     "model": 1,

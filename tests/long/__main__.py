@@ -47,7 +47,7 @@ def main():
             for seed, found, error in outcomes(arguments.area, arguments.seconds, seeds, workers):
                 if error is None:
                     passed += 1
-                    if found is not None:
+                    if found is not None and hasattr(area, "tally"):
                         area.tally(found)
                 else:
                     failed += 1

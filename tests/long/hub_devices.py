@@ -10,6 +10,7 @@ import random
 import signal
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from tests.hub.quick import quickly
@@ -27,6 +28,17 @@ DEVICES = 6
 SECONDS = 120
 OFFLINE_SECONDS = 4.0
 HUB_KILLS_EVERY = 30.0
+
+TALLY = Counter()
+
+
+def tally(found):
+    TALLY.update(found)
+
+
+def summary():
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(TALLY.items()))
+
 
 _session = functools.cache(functools.partial(start_session, master="local[2]"))
 
