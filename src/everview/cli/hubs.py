@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["hub"]
+
+_ANSWERING, _WAITING = 2, 126
+"""More would not answer more, having the same interpreter; and hundreds of devices may come at once."""
+
+_NICE = 5
+"""Refreshes go first, by three to one; with more, devices would wait for whatever else the machine does."""
+
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that answers may keep the interpreter from one that refreshes. Python's own 5 ms, at
+every answer of Spark's, add up."""
 
 _MASTER = re.compile(r"local(\[[\w*, ]+\])?|(spark|k8s|mesos)://\S+|yarn|local-cluster\[.+\]")
 
@@ -77,9 +88,10 @@ def hub(  # noqa: PLR0913 - as many as there are options
     from everview.cli.refresh_meter import RefreshMeter  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
     from everview.cli.sync_meter import SyncMeter  # noqa: PLC0415
-    from everview.server import Listener, Tokens  # noqa: PLC0415
+    from everview.server import Limits, Listener, Tokens  # noqa: PLC0415
 
     access = None if tokens is None else Tokens(tokens, list(parsed.names()))
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with ExitStack() as stack:
         stack.enter_context(logging_to_stderr(log_format, log_level))
         spark = _session(master.strip(), name, settings, debug=debug)
@@ -92,7 +104,17 @@ def hub(  # noqa: PLR0913 - as many as there are options
             opened.transport(meter).close()  # makes the gate, which may take a while
         stopped = stack.enter_context(until_stopped())
         service = HubService(opened, trigger, stopped.set, backlog_rows=backlog)
-        listener = Listener(opened.replica, access, host=host, port=port, cert=cert, key=key, service=service)
+        listener = Listener(
+            opened.replica,
+            access,
+            host=host,
+            port=port,
+            cert=cert,
+            key=key,
+            service=service,
+            limits=Limits(answering=_ANSWERING, waiting=_WAITING),
+            nice=_NICE,
+        )
         stack.enter_context(RefreshMeter(opened))
         stack.callback(service.stop)
         service.start()

@@ -11,7 +11,8 @@ else:
     del _starlette, _uvicorn
 
 from everview.server.access import Access, Tokens
+from everview.server.app import Limits
 from everview.server.listener import Listener
 from everview.server.service import Service, SiteService
 
-__all__ = ["Access", "Listener", "Service", "SiteService", "Tokens"]
+__all__ = ["Access", "Limits", "Listener", "Service", "SiteService", "Tokens"]
