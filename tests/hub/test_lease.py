@@ -227,12 +227,12 @@ class TestPausedDrivers:
         others = []
         mark = paused._store.inbox._mark
 
-        def interrupted(arrival, rows):
+        def interrupted(arrival, rows, parts):
             claims(paused)
             others.append(open_quickly(tmp_path, spark))
             others[0].insert("t", [(2,)])
             others[0].refresh()
-            mark(arrival, rows)
+            mark(arrival, rows, parts)
 
         monkeypatch.setattr(paused._store.inbox, "_mark", interrupted)
         with pytest.raises(StoreError, match="another hub has taken this store over"):

@@ -75,7 +75,7 @@ def test_created_files_outlast_a_loss_of_power(tmp_path, monkeypatch):
     files = LocalFiles(tmp_path)
     files.create("a/b/c", b"1")
     assert power.keeps(tmp_path / "a/b/c")
-    files.move("a/b", "d/e")
+    files.copy("a/b/c", "d/e/c")
     assert power.keeps(tmp_path / "d/e/c")
     (tmp_path / "x/y").mkdir(parents=True)
     (tmp_path / "x/y/z").write_bytes(b"1")
@@ -89,11 +89,12 @@ def test_what_spark_has_written_lasts_before_the_write_is_marked(spark, tmp_path
         power = Power(tmp_path, monkeypatch)
         mark = hub._store.inbox._mark
 
-        def checked(arrival, rows):
+        def checked(arrival, rows, parts):
             written = list((tmp_path / arrival.folder).glob("*.parquet"))
             assert written
             assert all(power.keeps(path) for path in written)
-            mark(arrival, rows)
+            assert sorted(parts) == sorted(path.name for path in written)
+            mark(arrival, rows, parts)
 
         monkeypatch.setattr(hub._store.inbox, "_mark", checked)
         (tmp_path / "inbox").mkdir()

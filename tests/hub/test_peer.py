@@ -55,7 +55,7 @@ STAGES = {
 }
 MAKING = {
     "filled": (peering_module, "fill", "after"),
-    "named": (peering_module.LocalFiles, "move", "after"),
+    "named": (peering_module.LocalFiles, "copy", "after"),
     "before its record": (store_module, "commit", "before"),
 }
 

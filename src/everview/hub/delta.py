@@ -23,7 +23,7 @@ from everview.engines.spark.types import arrow_type
 from everview.hub.files import Entry, Files
 from everview.language.plan import Schema
 
-__all__ = ["Mark", "State", "commit", "new_file", "state"]
+__all__ = ["Mark", "State", "commit", "new_file", "rows_in", "state"]
 
 _NOTE = "everview"
 _RECENT = 20
@@ -53,31 +53,38 @@ class State:
         return self.runs == mark.runs if self.runs is not None else self.refresh == mark.refresh
 
 
-def state(uri: str, table: str) -> State | None:
-    """What the log of a table says; None when there is no table yet."""
-    if not DeltaTable.is_deltatable(uri):
+def state(files: Files, folder: str, table: str) -> State | None:
+    """What the log of a table in a folder says; None when there is no table yet."""
+    uri, options = files.delta(folder)
+    if not DeltaTable.is_deltatable(uri, options):
         return None
-    found = DeltaTable(uri)
+    found = DeltaTable(uri, storage_options=options)
     notes = (entry.get(_NOTE) for entry in found.history(_RECENT))
     runs = next((str(note["runs"]) for note in notes if note), None)
     folders = {path.rsplit("/", 2)[-2] for path in found.file_uris()}
     return State(found.version(), tuple(sorted(folders)), found.transaction_version(table), runs)
 
 
-def commit(uri: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
+def commit(files: Files, folder: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
     """Make these files all of the table, which is created if need be; others' readers see all or nothing."""
     properties = CommitProperties(
         custom_metadata={_NOTE: {"refresh": mark.refresh, "runs": mark.runs}},
         app_transactions=[Transaction(mark.table, mark.refresh, _now_ms())],
     )
     columns = DeltaSchema.from_arrow(_arrow_schema(schema))
-    if DeltaTable.is_deltatable(uri):
-        DeltaTable(uri).create_write_transaction(
+    uri, options = files.delta(folder)
+    if DeltaTable.is_deltatable(uri, options):
+        DeltaTable(uri, storage_options=options).create_write_transaction(
             list(added), "overwrite", columns, commit_properties=properties
         )
     else:
         create_table_with_add_actions(
-            uri, columns, list(added), name=mark.table, commit_properties=properties
+            uri,
+            columns,
+            list(added),
+            name=mark.table,
+            storage_options=options,
+            commit_properties=properties,
         )
 
 
@@ -87,12 +94,18 @@ def new_file(files: Files, entry: Entry, folder: str) -> AddAction | None:
     Its counts are those of its footer: wrong ones would lose rows in readers without a word. Least and
     greatest values are left out, since rows lie in the order of their hashes: no file could be passed over.
     """
-    footer = pq.read_metadata(files.local(entry.path))
+    with files.open(entry.path) as file:
+        footer = pq.read_metadata(file)
     if not footer.num_rows:
         return None
     stats = {"numRecords": footer.num_rows, "nullCount": _null_counts(footer)}
     name = entry.path.rpartition("/")[2]
     return AddAction(f"{folder}/{name}", entry.size, {}, entry.written_us // 1000, True, json.dumps(stats))
+
+
+def rows_in(added: Sequence[AddAction]) -> int:
+    """How many rows files have together."""
+    return sum(int(json.loads(action.stats)["numRecords"]) for action in added)
 
 
 def _null_counts(footer: pq.FileMetaData) -> dict[str, int]:

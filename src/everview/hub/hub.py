@@ -18,7 +18,7 @@ from everview.errors import DataError, StoreError
 from everview.hub.contents import contents, local_rows
 from everview.hub.costs import Costs
 from everview.hub.explain import explain_view
-from everview.hub.files import open_files
+from everview.hub.files import Files, open_files
 from everview.hub.lease import hold
 from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, require_epoch
@@ -68,20 +68,22 @@ class Hub:
         freshness: float | None = None,
         retain_refreshes: int = 100,
         retain_days: float = 7,
+        options: Mapping[str, str] | None = None,
     ) -> Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
 
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
         With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
         last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were.
+        `options` are those of an object store (docs/OBJECT_STORES.md).
         StoreError when a live hub has the store open (see `lease`).
         """
-        files = open_files(uri)
+        files = open_files(uri, options)
         retention = Retention(retain_refreshes, retain_days)
         kept = catalog(program)
         lease = hold(files)
         try:
-            store = Store(_session(spark), files, kept, name, lease, retention)
+            store = Store(_session(spark, files), files, kept, name, lease, retention)
             return cls(store, freshness=freshness)
         except BaseException:
             lease.give_up()
@@ -267,11 +269,16 @@ class Hub:
         return contents(store.spark, store.files, store.catalog, record, name)
 
 
-def _session(spark: SparkSession | None) -> SparkSession:
+def _session(spark: SparkSession | None, files: Files) -> SparkSession:
     session = (spark if spark is not None else start_session()).newSession()
     for setting in defaults():
         if setting.name.startswith("spark.sql.") and session.conf.isModifiable(setting.name):
             session.conf.set(setting.name, setting.value)
     # Each shuffle would be a job of its own, and a refresh has many small ones.
     session.conf.set("spark.sql.adaptive.enabled", "false")
+    if files.hadoop():
+        # Spark shows settings and options that differ from its own, but for those whose names match this.
+        session.conf.set("spark.sql.redaction.options.regex", r"(?i)url|^fs\.")
+        for name, value in files.hadoop().items():
+            session.conf.set(name, value)
     return register_functions(session)

@@ -41,7 +41,10 @@ __all__ = [
     "parquet_files",
     "read_arrivals",
     "read_mark",
+    "written_parts",
 ]
+
+_ONLY = "part-0.parquet"
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
@@ -56,6 +59,8 @@ class Arrival(msgspec.Struct, frozen=True):
     folder: str
     clears: bool = False
     """Whether a bag loses all copies of its rows; no write of a user's does that."""
+    parts: tuple[str, ...] | None = None
+    """The names of its files; what else lies in its folder is no part of it. None in marks of older hubs."""
 
     @property
     def mark(self) -> int:
@@ -63,9 +68,15 @@ class Arrival(msgspec.Struct, frozen=True):
         return -2 * self.number if self.clears else 2 * self.number + self.present
 
 
-def parquet_files(files: Files, folder: str) -> list[str]:
+def written_parts(files: Files, folder: str) -> tuple[str, ...]:
+    """The names of the files that a job of Spark's, which has succeeded, wrote into a folder of its own."""
+    return tuple(name for name in files.list(folder) if name.endswith(".parquet"))
+
+
+def parquet_files(files: Files, arrival: Arrival) -> list[str]:
     """The paths of a write's files."""
-    return [f"{folder}/{name}" for name in files.list(folder) if name.endswith(".parquet")]
+    names = written_parts(files, arrival.folder) if arrival.parts is None else arrival.parts
+    return [f"{arrival.folder}/{name}" for name in names]
 
 
 def read_mark(files: Files, name: str) -> Arrival:
@@ -81,7 +92,7 @@ def read_arrivals(files: Files, schema: Schema, arrivals: Sequence[Arrival]) -> 
     *fields, _ = schema
     wanted = arrow_schema(fields)
     for arrival in arrivals:
-        for path in parquet_files(files, arrival.folder):
+        for path in parquet_files(files, arrival):
             table = pq.read_table(io.BytesIO(files.read(path))).cast(wanted)
             mark = pa.array(np.full(table.num_rows, arrival.mark))
             tables.append(table.append_column(f"c{len(fields)}", mark))
@@ -182,8 +193,8 @@ class Inbox:
             checked = list({tuple(row[place] for place in places): row for row in checked}.values())
         content = _parquet(arrow_table(relation.schema, checked))
         with self._arrival(relation, present=present) as arrival:
-            self._files.create(f"{arrival.folder}/part-0.parquet", content)
-            self._mark(arrival, len(checked))
+            self._files.create(f"{arrival.folder}/{_ONLY}", content)
+            self._mark(arrival, len(checked), (_ONLY,))
         return accepted
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
@@ -232,7 +243,7 @@ class Inbox:
             self._files.remove(arrival.folder)
             return 0
         self._files.settle(arrival.folder)
-        self._mark(arrival, int(counts["rows"]))
+        self._mark(arrival, int(counts["rows"]), written_parts(self._files, arrival.folder))
         return int(counts["rows"])
 
     @contextmanager
@@ -247,9 +258,9 @@ class Inbox:
             with self._numbering:
                 self._under_way.discard(number)
 
-    def _mark(self, arrival: Arrival, rows: int) -> None:
-        """Say that a write is whole; before that it is not there."""
-        content = msgspec.json.encode(msgspec.structs.replace(arrival, rows=rows))
+    def _mark(self, arrival: Arrival, rows: int, parts: tuple[str, ...]) -> None:
+        """Say that a write is whole, and of which files; before that it is not there."""
+        content = msgspec.json.encode(msgspec.structs.replace(arrival, rows=rows, parts=parts))
         self._files.create(f"{arrival.folder}/{MARK}", content)
         with self._numbering:
             self._marked[arrival.folder.removeprefix(f"{FOLDER}/")] = arrival.number

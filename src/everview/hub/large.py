@@ -89,7 +89,7 @@ class LargeRefresh:
     def _plant(self, stages: Stages, targets: int) -> Plant:
         catalog, circuit = self._catalog, self._catalog.circuit
         return Plant(
-            uri=self._files.uri(""),
+            files=self._files,
             targets=targets,
             version=self._before.refresh + 1,
             kept=tuple(circuit.kept[name] for name in stages.kept),
@@ -131,7 +131,7 @@ class LargeRefresh:
         fields = table.relation.schema
         parts = []
         for arrival in arrivals:
-            paths = [self._files.uri(path) for path in parquet_files(self._files, arrival.folder)]
+            paths = [self._files.uri(path) for path in parquet_files(self._files, arrival)]
             read = self._spark.read.schema(spark_schema(fields)).options(**_CHECKED).parquet(*paths)
             mark = F.lit(arrival.mark).cast("bigint").alias(f"c{len(fields)}")
             parts.append(read.select("*", mark))

@@ -90,7 +90,8 @@ class Peering:
         for name in self._files.list(FOLDER):
             if f"{FOLDER}/{name}".startswith(_FILE):
                 self._files.remove(f"{FOLDER}/{name}")
-        self._files.move(f"{_DRAFT}/gate.db", _FILE)
+        # One file under two names until the draft's is gone, which nobody opens.
+        self._files.copy(f"{_DRAFT}/gate.db", _FILE)
         self._files.remove(_DRAFT)
         self._gate = self._open(_FILE, record)
         self._fits = True

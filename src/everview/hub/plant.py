@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema
+from everview.hub.files import Files
 from everview.hub.memory import Memory
 from everview.hub.operating import operate
 from everview.hub.routing import Parcel, packed_for, scattered, target_of_all, with_hashes
@@ -42,7 +43,7 @@ class Result(msgspec.Struct, frozen=True, array_like=True):
 class Plant:
     """What all tasks know."""
 
-    uri: str
+    files: Files
     targets: int
     version: int
     kept: tuple[Kept, ...]

@@ -20,6 +20,7 @@ from everview.errors import StoreError
 from everview.hub.files import Files
 from everview.hub.inbox import FOLDER as INBOX
 from everview.hub.inbox import Arrival, number_of, parquet_files, read_mark
+from everview.hub.marks import MARK
 from everview.language.program import Program
 from everview.language.relations import Relation
 
@@ -105,10 +106,12 @@ class Screening:
         for arrival in arrivals:
             if arrival.folder in text:
                 found[arrival.folder] = f"Spark cannot read it: {_line(failure)}"
-            try:
-                self._read_through(arrival)
-            except _UnfitError as error:
-                found[arrival.folder] = str(error)
+            # Files that cannot be reached now say nothing about the write.
+            with suppress(StoreError):
+                try:
+                    self._read_through(arrival)
+                except _UnfitError as error:
+                    found[arrival.folder] = str(error)
         if not found:
             return None
         self._blamed.update(found)
@@ -135,7 +138,7 @@ class Screening:
         if arrival.relation not in self._program.relations:
             raise _UnfitError(f"the program has no relation {arrival.relation}")
         relation = self._program.relations[arrival.relation]
-        rows = sum(self._rows(path, relation) for path in parquet_files(self._files, folder))
+        rows = sum(self._rows(path, relation) for path in parquet_files(self._files, arrival))
         if rows != arrival.rows:
             raise _UnfitError(f"its files have {rows} rows, but {arrival.rows} were written")
         return arrival
@@ -144,8 +147,10 @@ class Screening:
         """How many rows a file has that fits the relation."""
         name = path.rpartition("/")[2]
         try:
-            with pq.ParquetFile(self._files.local(path)) as file:
+            with self._files.open(path) as opened, pq.ParquetFile(opened) as file:
                 schema, metadata = file.schema_arrow, file.metadata
+        except FileNotFoundError as error:
+            raise _UnfitError(f"{name} is missing") from error
         except (pa.ArrowException, OSError) as error:
             raise _UnfitError(f"{name} is damaged: {_line(error)}") from error
         wanted = arrow_schema(relation.schema)
@@ -161,24 +166,36 @@ class Screening:
 
     def _read_through(self, arrival: Arrival) -> None:
         """Read all pages and compare their checksums, where they have any."""
-        for path in parquet_files(self._files, arrival.folder):
+        for path in parquet_files(self._files, arrival):
             try:
-                with pq.ParquetFile(self._files.local(path), page_checksum_verification=True) as file:
+                with (
+                    self._files.open(path) as opened,
+                    pq.ParquetFile(opened, page_checksum_verification=True) as file,
+                ):
                     for batch in file.iter_batches():
                         batch.validate(full=True)
             except (pa.ArrowException, OSError) as error:
                 raise _UnfitError(f"{path.rpartition('/')[2]} is damaged: {_line(error)}") from error
 
     def _set_aside(self, name: str, reason: str) -> Rejected:
-        """Move it away, and say why; what was set aside before under this name stays."""
+        """Copy it, say why, then remove it; what was set aside before under this name stays.
+
+        The reason is there when all is copied: without it the next time goes on with the copying, with it
+        there is another copy. The mark goes before the rest, and a write without a mark is no write.
+        """
         kept, number = name, 1
-        while self._files.exists(f"{FOLDER}/{kept}"):
+        while self._files.exists(f"{FOLDER}/{kept}/{_REASON}"):
             number += 1
             kept = f"{name}-{number}"
-        # What is no folder gets one.
-        inside = "" if self._files.list(f"{INBOX}/{name}") else f"/{name}"
-        self._files.move(f"{INBOX}/{name}", f"{FOLDER}/{kept}{inside}")
+        place = f"{INBOX}/{name}"
+        for entry in self._files.find(INBOX):
+            if entry.path == place:  # what is no folder gets one
+                self._files.copy(place, f"{FOLDER}/{kept}/{name}")
+            elif entry.path.startswith(f"{place}/"):
+                self._files.copy(entry.path, f"{FOLDER}/{kept}/{entry.path.removeprefix(f'{place}/')}")
         self._files.create(f"{FOLDER}/{kept}/{_REASON}", f"{reason}\n".encode())
+        self._files.remove_file(f"{place}/{MARK}")
+        self._files.remove(place)
         return Rejected(kept, reason)
 
 

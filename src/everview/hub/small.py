@@ -221,7 +221,7 @@ class SmallRefresh:
             return
         self._outcome.jobs += 1
         requests = [found for _, found in asked]
-        tables = collect(self._spark, self._files.uri(""), requests, self._tasks, self._most)
+        tables = collect(self._spark, self._files, requests, self._tasks, self._most)
         if tables is None:
             raise TooManyRowsError(self._outcome.jobs)
         self._found.update({known: table for (known, _), table in zip(asked, tables, strict=True)})
