@@ -1,16 +1,21 @@
 """A bucket on loopback that speaks S3's protocol, and fails when it is told to.
 
 Its objects are plain files in a folder, so that Spark's JVM, which has no S3 here, can be sent to the same
-objects by `file:`. There is no rename. A listing is complete, but comes in small pages and in no order. What
-it checks no more than a test needs: signatures not at all.
+objects by `file:`. There is no rename. A listing is complete, but comes in small pages and in no order.
+Signatures are not looked at. It runs in a process of its own, for `deltalake` lets no other thread of Python
+run while it waits for an answer.
 """
 
 import hashlib
+import json
 import os
 import random
 import re
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 import uuid
 from collections import Counter
 from contextlib import contextmanager
@@ -22,6 +27,8 @@ from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 BUCKET = "bucket"
+CONTROL = "/!control"
+ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass
@@ -50,29 +57,20 @@ class Fault:
 
 
 class Bucket:
-    """The server, and the folder of its objects."""
+    """A bucket whose server is another process."""
 
     def __init__(self, folder, page=1000):
-        self.folder = Path(folder)
-        self.page = page
-        self.metadata = {}
-        self.faults = []
-        self.requests = Counter()
-        self.met = Counter()
-        self._lock = threading.Lock()
-        (self.folder / BUCKET).mkdir(parents=True, exist_ok=True)
-        (self.folder / "drafts").mkdir(exist_ok=True)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._server.handle_error = lambda request, address: None  # a client that was killed
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.folder = Path(folder).absolute()
+        command = [sys.executable, "-m", "tests.hub.s3", str(self.folder), str(page)]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.endpoint = self._process.stdout.readline().strip()
 
     def close(self):
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._process.stdin.close()  # the server ends with it, also when this process is killed
+        self._process.wait()
+        self._process.stdout.close()
 
     def path(self, key):
         return self.folder / BUCKET / key
@@ -93,15 +91,57 @@ class Bucket:
             **more,
         }
 
+    def _control(self, **asked):
+        body = json.dumps(asked).encode()
+        request = urllib.request.Request(self.endpoint + CONTROL, data=body, method="POST")
+        with urllib.request.urlopen(request) as answer:
+            return json.loads(answer.read())
+
     def fail(self, kind, **more):
-        fault = Fault(kind, **more)
-        with self._lock:
-            self.faults.append(fault)
-        return fault
+        """Have some of the next requests fail."""
+        self._control(fail={"kind": kind, **more})
 
     def heal(self):
+        """Have no more requests fail; what was asked for and met since the last time."""
+        return self._control(heal=True)
+
+    def left(self):
+        """How many requests are still to fail."""
+        return self._control()["left"]
+
+
+class Server:
+    """The server, and the folder of its objects."""
+
+    def __init__(self, folder, page):
+        self.folder = Path(folder)
+        self.page = page
+        self.metadata = {}
+        self.faults = []
+        self.requests = Counter()
+        self.met = Counter()
+        self._lock = threading.Lock()
+        (self.folder / BUCKET).mkdir(parents=True, exist_ok=True)
+        (self.folder / "drafts").mkdir(exist_ok=True)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._server.handle_error = lambda request, address: None  # a client that was killed
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+
+    def path(self, key):
+        return self.folder / BUCKET / key
+
+    def control(self, asked):
         with self._lock:
-            self.faults.clear()
+            told = {"requests": self.requests, "met": self.met}
+            told["left"] = sum(fault.times for fault in self.faults)
+            if "fail" in asked:
+                self.faults.append(Fault(**asked["fail"]))
+            if "heal" in asked:
+                self.faults, self.requests, self.met = [], Counter(), Counter()
+            return told
 
     def fault(self, method, key):
         with self._lock:
@@ -151,7 +191,7 @@ def bucket(folder, **more):
         served.close()
 
 
-def _handler(bucket):
+def _handler(server):
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -163,6 +203,13 @@ def _handler(bucket):
             self.cut_at = None
             super().handle_one_request()
 
+        def do_POST(self):
+            if self.path == CONTROL:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self._answer(200, json.dumps(server.control(asked)).encode())
+            else:
+                self._served()
+
         def _parsed(self):
             parts = urlsplit(self.path)
             name, _, key = unquote(parts.path).lstrip("/").partition("/")
@@ -173,7 +220,7 @@ def _handler(bucket):
             key, query = self._parsed()
             length = int(self.headers.get("Content-Length") or 0)
             about = key or query.get("prefix", [""])[0]
-            fault = bucket.fault(self.command, about)
+            fault = server.fault(self.command, about)
             kind = fault.kind if fault else ""
             if kind == "cut" and length:
                 self.rfile.read(length // 2)
@@ -201,7 +248,7 @@ def _handler(bucket):
                 return
             self._do(key, query, body)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _served  # noqa: N815
+        do_GET = do_PUT = do_DELETE = do_HEAD = _served  # noqa: N815
         _quiet = False
 
         def _hang_up(self):
@@ -212,10 +259,10 @@ def _handler(bucket):
             match self.command:
                 case "PUT" if "x-amz-copy-source" in self.headers:
                     source = unquote(self.headers["x-amz-copy-source"]).lstrip("/").partition("/")[2]
-                    if not bucket.path(source).is_file():
+                    if not server.path(source).is_file():
                         self._error(404, "NoSuchKey", "The specified key does not exist.")
                         return
-                    bucket.put(key, bucket.path(source).read_bytes(), {}, if_absent=False)
+                    server.put(key, server.path(source).read_bytes(), {}, if_absent=False)
                     self._answer(200, b"<CopyObjectResult><ETag>e</ETag></CopyObjectResult>")
                 case "PUT":
                     metadata = {
@@ -224,14 +271,14 @@ def _handler(bucket):
                         if name.lower().startswith("x-amz-meta-")
                     }
                     if_absent = self.headers.get("If-None-Match") == "*"
-                    if bucket.put(key, body, metadata, if_absent=if_absent):
+                    if server.put(key, body, metadata, if_absent=if_absent):
                         self._answer(200, b"", {"ETag": _etag(body)})
                     else:
                         self._error(412, "PreconditionFailed", "At least one precondition did not hold.")
                 case "POST" if "delete" in query:
                     self._delete(body)
                 case "DELETE":
-                    bucket.delete(key)
+                    server.delete(key)
                     self._answer(204)
                 case "GET" if not key:
                     self._list(query)
@@ -244,12 +291,12 @@ def _handler(bucket):
             tree = ET.fromstring(body)
             keys = [found.text for found in tree.iter() if found.tag.endswith("Key")]
             for key in keys:
-                bucket.delete(key)
+                server.delete(key)
             told = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
             self._answer(200, f"<DeleteResult>{told}</DeleteResult>".encode())
 
         def _get(self, key):
-            path = bucket.path(key)
+            path = server.path(key)
             try:
                 content, status = path.read_bytes(), path.stat()
             except OSError:
@@ -260,7 +307,7 @@ def _handler(bucket):
                 {
                     "ETag": _etag(content),
                     "Last-Modified": self.date_time_string(status.st_mtime),
-                    **bucket.metadata.get(key, {}),
+                    **server.metadata.get(key, {}),
                 },
             )
             wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "")
@@ -277,15 +324,15 @@ def _handler(bucket):
         def _list(self, query):
             prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
             items = {}
-            for key in bucket.keys(prefix):
+            for key in server.keys(prefix):
                 head, found, _ = key.removeprefix(prefix).partition(delimiter) if delimiter else ("", "", "")
                 if found:
                     items[prefix + head + delimiter] = None
                 else:
-                    items[key] = bucket.path(key)
+                    items[key] = server.path(key)
             after = query.get("continuation-token", query.get("start-after", [""]))[0]
             left = sorted(name for name in items if name > after)
-            page, more = left[: bucket.page], left[bucket.page :]
+            page, more = left[: server.page], left[server.page :]
             token = page[-1] if more else ""
             random.shuffle(page)
             told = [
@@ -334,3 +381,10 @@ def _handler(bucket):
 
 def _etag(content):
     return f'"{hashlib.md5(content).hexdigest()}"'
+
+
+if __name__ == "__main__":
+    served = Server(sys.argv[1], int(sys.argv[2]))
+    sys.stdout.write(served.endpoint + "\n")
+    sys.stdout.flush()
+    sys.stdin.read()

@@ -170,9 +170,9 @@ class TestEveryKind:
 @pytest.mark.parametrize("kind", ["lose", "unsure"])
 def test_an_upload_that_failed_although_it_was_stored_is_its_makers(s3, kind):
     files = opened(s3)
-    fault = s3.fail(kind, method="PUT")
+    s3.fail(kind, method="PUT")
     assert files.create("x", b"1") is True
-    assert fault.times == 0
+    assert s3.left() == 0
     assert files.create("x", b"1") is False
 
 
@@ -182,9 +182,9 @@ def test_an_upload_that_was_cut_off_leaves_nothing_and_is_made_again(s3):
     with pytest.raises(StoreError, match="may have been done all the same"):
         files.create("x", bytes(1_000_000))
     assert files.find("") == ()
-    fault = s3.fail("cut", method="PUT")
+    s3.fail("cut", method="PUT")
     assert opened(s3).create("x", bytes(1_000_000)) is True
-    assert fault.times == 0
+    assert s3.left() == 0
 
 
 def test_what_has_no_word_of_its_maker_is_somebody_elses(s3):
@@ -198,22 +198,22 @@ def test_what_has_no_word_of_its_maker_is_somebody_elses(s3):
 def test_throttling_is_waited_for_and_not_for_ever(s3):
     files = opened(s3)
     files.create("x", b"1")
-    fault = s3.fail("slow down", times=4)
+    s3.fail("slow down", times=4)
     assert files.read("x") == b"1"
-    assert fault.times == 0
-    fault = s3.fail("slow down", times=10**6)
+    assert s3.left() == 0
+    s3.fail("slow down", times=10**6)
     started = time.monotonic()
     with pytest.raises(
         StoreError, match=r"cannot read s3://bucket/.*/x: 503 .*SlowDown.*tried for 0.5 s.*retry_seconds"
     ):
         opened(s3, retry_seconds="0.5").read("x")
     assert time.monotonic() - started < 5
-    assert 2 <= 10**6 - fault.times <= 10
+    assert 2 <= 10**6 - s3.left() <= 10
 
 
 def test_what_does_not_pass_by_is_not_tried_again(s3):
     files = opened(s3)
-    fault = s3.fail("refuse", times=10)
+    s3.fail("refuse", times=10)
     for attempt in (
         lambda: files.create("x", b""),
         lambda: files.read("x"),
@@ -227,7 +227,7 @@ def test_what_does_not_pass_by_is_not_tried_again(s3):
     ):
         with pytest.raises(StoreError, match=r"403 Forbidden.*look whether the credentials"):
             attempt()
-    assert fault.times == 1
+    assert s3.left() == 1
 
 
 def test_a_store_that_is_not_there(s3):

@@ -9,23 +9,30 @@ runs are equal rows, whatever the number of the refresh.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from everview.engines.spark.types import arrow_type
+from everview.errors import StoreError
 from everview.hub.files import Entry, Files
 from everview.language.plan import Schema
 
 __all__ = ["Mark", "State", "commit", "new_file", "rows_in", "state"]
 
 _NOTE = "everview"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TRIES = 3
+"""How often a log is read or written: object_store does not ask again for an answer that broke off."""
 _RECENT = 20
 """How many commits are looked through for ours: others may have compacted the table since."""
 
@@ -55,37 +62,78 @@ class State:
 
 def state(files: Files, folder: str, table: str) -> State | None:
     """What the log of a table in a folder says; None when there is no table yet."""
+    for _ in range(_TRIES - 1):
+        with suppress(StoreError):
+            return _state(files, folder, table)
+    return _state(files, folder, table)
+
+
+def _state(files: Files, folder: str, table: str) -> State | None:
     uri, options = files.delta(folder)
-    if not DeltaTable.is_deltatable(uri, options):
-        return None
-    found = DeltaTable(uri, storage_options=options)
-    notes = (entry.get(_NOTE) for entry in found.history(_RECENT))
-    runs = next((str(note["runs"]) for note in notes if note), None)
-    folders = {path.rsplit("/", 2)[-2] for path in found.file_uris()}
-    return State(found.version(), tuple(sorted(folders)), found.transaction_version(table), runs)
+    with _told(files, folder):
+        if not DeltaTable.is_deltatable(uri, options):
+            return None
+        found = DeltaTable(uri, storage_options=options)
+        notes = (entry.get(_NOTE) for entry in found.history(_RECENT))
+        runs = next((str(note["runs"]) for note in notes if note), None)
+        folders = {path.rsplit("/", 2)[-2] for path in found.file_uris()}
+        return State(found.version(), tuple(sorted(folders)), found.transaction_version(table), runs)
 
 
-def commit(files: Files, folder: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
-    """Make these files all of the table, which is created if need be; others' readers see all or nothing."""
+@contextmanager
+def _told(files: Files, folder: str) -> Iterator[None]:
+    """An error of `deltalake` as ours: its own may have an address with a signature in it."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        place, _ = files.delta(folder)
+        reason = " ".join(_COLOURS.sub("", files.redacted(str(error))).split())
+        raise StoreError(
+            f"the published table at {place} cannot be read or written: {reason}; publish again when that is "
+            "mended",
+            path=place,
+        ) from None
+
+
+def commit(files: Files, folder: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> State:
+    """Make these files all of the table, which is created if need be; others' readers see all or nothing.
+
+    A commit that failed may have been made nevertheless: the log says so.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(StoreError):
+            _commit(files, folder, schema, added, mark)
+        found = state(files, folder, mark.table)
+        if found is not None and found.runs == mark.runs:
+            return found
+    _commit(files, folder, schema, added, mark)
+    found = state(files, folder, mark.table)
+    if found is None:
+        raise RuntimeError(f"{folder} has no log right after a commit")
+    return found
+
+
+def _commit(files: Files, folder: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
     properties = CommitProperties(
         custom_metadata={_NOTE: {"refresh": mark.refresh, "runs": mark.runs}},
         app_transactions=[Transaction(mark.table, mark.refresh, _now_ms())],
     )
     columns = DeltaSchema.from_arrow(_arrow_schema(schema))
     uri, options = files.delta(folder)
-    if DeltaTable.is_deltatable(uri, options):
-        DeltaTable(uri, storage_options=options).create_write_transaction(
-            list(added), "overwrite", columns, commit_properties=properties
-        )
-    else:
-        create_table_with_add_actions(
-            uri,
-            columns,
-            list(added),
-            name=mark.table,
-            storage_options=options,
-            commit_properties=properties,
-        )
+    with _told(files, folder):
+        if DeltaTable.is_deltatable(uri, options):
+            DeltaTable(uri, storage_options=options).create_write_transaction(
+                list(added), "overwrite", columns, commit_properties=properties
+            )
+        else:
+            create_table_with_add_actions(
+                uri,
+                columns,
+                list(added),
+                name=mark.table,
+                storage_options=options,
+                commit_properties=properties,
+            )
 
 
 def new_file(files: Files, entry: Entry, folder: str) -> AddAction | None:

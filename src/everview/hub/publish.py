@@ -114,12 +114,7 @@ def _write(spark: SparkSession, files: Files, catalog: Catalog, record: Record, 
                 f"was published: publish again, and see docs/OBJECT_STORES.md on how Spark writes there",
                 path=path,
             )
-    place = folder_of(mark.table)
-    commit(files, place, schema, added, mark)
-    published = state(files, place, mark.table)
-    if published is None:
-        raise RuntimeError(f"{place} has no log right after a commit")
-    return published
+    return commit(files, folder_of(mark.table), schema, added, mark)
 
 
 def _record(files: Files, record: Record, tables: dict[str, Published]) -> None:

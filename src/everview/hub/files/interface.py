@@ -105,6 +105,10 @@ class Files(Protocol):
         """What Spark's session has to be told so that it finds it; there are secrets among it."""
         ...
 
+    def redacted(self, text: str) -> str:
+        """A text of Spark's or of `deltalake`'s without what is secret."""
+        ...
+
     def delta(self, path: str) -> tuple[str, dict[str, str] | None]:
         """Where `deltalake` finds it, and what it has to be told for that; there are secrets among it."""
         ...

@@ -233,9 +233,14 @@ class ObjectFiles:
         """The options in Hadoop's words."""
         return self._options.hadoop
 
+    def redacted(self, text: str) -> str:
+        """Without the values of options, and without queries, which may have a signature."""
+        return self._options.redacted(text)
+
     def delta(self, path: str) -> tuple[str, dict[str, str] | None]:
         """As object_store says it."""
-        return self._address.at(path), self._options.delta()
+        patience = {"retry_timeout": f"{max(1, round(self._patience))}s"}
+        return self._address.at(path), {**patience, **self._options.delta()}
 
     # Requests.
 
