@@ -159,17 +159,22 @@ class Server:
         return sorted(key for key in found if key.startswith(prefix))
 
     def delete(self, key):
-        if self.path(key).is_file():
-            self.path(key).unlink(missing_ok=True)
+        path = self.path(key)
+        with self._lock:
+            if path.is_file():
+                path.unlink()
+                while path.parent.name != BUCKET and not any(path.parent.iterdir()):
+                    path = path.parent
+                    path.rmdir()
 
     def put(self, key, content, metadata, *, if_absent):
         """Whether it was put; it is there whole or not at all."""
         draft = self.folder / "drafts" / uuid.uuid4().hex
         draft.write_bytes(content)
         target = self.path(key)
-        target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with self._lock:
+                target.parent.mkdir(parents=True, exist_ok=True)
                 if if_absent:
                     os.link(draft, target)
                 else:
