@@ -81,7 +81,7 @@ class _Reader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802, ARG002
         """As it was if nothing has arrived, but in this run."""
         numbers = [number for number, _ in whole_writes(self._files)]
-        head = gate_head(self._files)
+        head = gate_head(self._files.near())
         gate = start.get("gate", 0) if head is None else head
         return {"run": self._run, "number": max(numbers, default=start["number"]), "gate": gate}
 

@@ -97,6 +97,10 @@ class Files(Protocol):
         """
         ...
 
+    def near(self) -> Files:
+        """Files of this machine, for a database; these ones, or ones that may be lost with the machine."""
+        ...
+
     def uri(self, path: str) -> str:
         """Where Spark finds it."""
         ...

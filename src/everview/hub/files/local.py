@@ -170,6 +170,10 @@ class LocalFiles:
         """The file itself."""
         return str(self._root / path)
 
+    def near(self) -> LocalFiles:
+        """They are."""
+        return self
+
     def uri(self, path: str) -> str:
         """A file: URI, so that Spark looks nowhere else."""
         return (self._root / path).as_uri()

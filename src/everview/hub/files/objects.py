@@ -14,6 +14,7 @@ once more; those that create something are made again here.
 from __future__ import annotations
 
 import functools
+import hashlib
 import io
 import os
 import random
@@ -41,6 +42,7 @@ from everview.errors import StoreError
 from everview.hub.files.address import Address, parse_address
 from everview.hub.files.cache import Cache
 from everview.hub.files.interface import Entry
+from everview.hub.files.local import LocalFiles
 from everview.hub.files.options import Options, read_options
 
 if TYPE_CHECKING:
@@ -220,6 +222,14 @@ class ObjectFiles:
             self._tried("read", path, attempt)
 
         return self._cache.get(self._address.at(path), bring)
+
+    def near(self) -> LocalFiles:
+        """A folder for each store, below the one that the option `gate_folder` names."""
+        folder = self._options.own.get("gate_folder")
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        place = Path(folder) if folder else Path(state, "everview")
+        name = hashlib.sha256(str(self._address).encode()).hexdigest()[:16]
+        return LocalFiles(place / f"{self._address.bucket}-{name}")
 
     # For others.
 
