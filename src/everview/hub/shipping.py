@@ -84,12 +84,15 @@ class Shipping:
             while piece := file.read(_PIECE):
                 self._files.create(f"{FOLDER}/{self._generation}/copy-{place:012}", piece)
                 place += 1
+        # Until the head is known to be there, or not to be, the file is of either generation.
+        note = _note(self._path)
+        note.write_text(f"{self._generation} {note.read_text() if note.exists() else ''}")
         head = _Head(self._generation, self._size, version)
         number = numbers[-1] + 1 if numbers else 1
         if not self._files.create(_path(number), msgspec.json.encode(head)):
             raise StoreError("another hub has taken this store over: close this one and open it again")
         self._check()
-        _note(self._path).write_text(self._generation)
+        note.write_text(self._generation)
         self._shipped, self._parts, self._salt = 0, 0, b""
         self.is_whole = True
         for old in numbers:
@@ -147,7 +150,7 @@ def restore(files: Files, path: str, local: int | None) -> bool:
     parts = [name for name in files.list(f"{FOLDER}/{head.generation}") if name.startswith("log-")]
     last = max([head.version, *(int(name.rpartition("-")[2]) for name in parts)])
     with suppress(OSError):
-        if local is not None and local >= last and _note(target).read_text() == head.generation:
+        if local is not None and local >= last and head.generation in _note(target).read_text().split():
             return True
     target.parent.mkdir(parents=True, exist_ok=True)
     for old in target.parent.glob(f"{target.name}*"):
@@ -175,7 +178,7 @@ def _write(files: Files, target: Path, paths: list[str]) -> None:
 
 
 def _note(path: Path) -> Path:
-    """Beside the gate: of which generation it is."""
+    """Beside the gate: of which generations it may be."""
     return Path(f"{path}-generation")
 
 
