@@ -227,12 +227,12 @@ class TestPausedDrivers:
         others = []
         mark = paused._store.inbox._mark
 
-        def interrupted(arrival, rows, parts):
+        def interrupted(arrival, rows):
             claims(paused)
             others.append(open_quickly(tmp_path, spark))
             others[0].insert("t", [(2,)])
             others[0].refresh()
-            mark(arrival, rows, parts)
+            mark(arrival, rows)
 
         monkeypatch.setattr(paused._store.inbox, "_mark", interrupted)
         with pytest.raises(StoreError, match="another hub has taken this store over"):

@@ -89,12 +89,12 @@ def test_what_spark_has_written_lasts_before_the_write_is_marked(spark, tmp_path
         power = Power(tmp_path, monkeypatch)
         mark = hub._store.inbox._mark
 
-        def checked(arrival, rows, parts):
+        def checked(arrival, rows):
             written = list((tmp_path / arrival.folder).glob("*.parquet"))
             assert written
             assert all(power.keeps(path) for path in written)
-            assert sorted(parts) == sorted(path.name for path in written)
-            mark(arrival, rows, parts)
+            assert sorted(arrival.parts) == sorted(path.name for path in written)
+            mark(arrival, rows)
 
         monkeypatch.setattr(hub._store.inbox, "_mark", checked)
         (tmp_path / "inbox").mkdir()

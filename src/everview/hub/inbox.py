@@ -194,7 +194,7 @@ class Inbox:
         content = _parquet(arrow_table(relation.schema, checked))
         with self._arrival(relation, present=present) as arrival:
             self._files.create(f"{arrival.folder}/{_ONLY}", content)
-            self._mark(arrival, len(checked), (_ONLY,))
+            self._mark(_of(arrival, (_ONLY,)), len(checked))
         return accepted
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
@@ -243,7 +243,7 @@ class Inbox:
             self._files.remove(arrival.folder)
             return 0
         self._files.settle(arrival.folder)
-        self._mark(arrival, int(counts["rows"]), written_parts(self._files, arrival.folder))
+        self._mark(_of(arrival, written_parts(self._files, arrival.folder)), int(counts["rows"]))
         return int(counts["rows"])
 
     @contextmanager
@@ -258,12 +258,16 @@ class Inbox:
             with self._numbering:
                 self._under_way.discard(number)
 
-    def _mark(self, arrival: Arrival, rows: int, parts: tuple[str, ...]) -> None:
-        """Say that a write is whole, and of which files; before that it is not there."""
-        content = msgspec.json.encode(msgspec.structs.replace(arrival, rows=rows, parts=parts))
+    def _mark(self, arrival: Arrival, rows: int) -> None:
+        """Say that a write is whole; before that it is not there."""
+        content = msgspec.json.encode(msgspec.structs.replace(arrival, rows=rows))
         self._files.create(f"{arrival.folder}/{MARK}", content)
         with self._numbering:
             self._marked[arrival.folder.removeprefix(f"{FOLDER}/")] = arrival.number
+
+
+def _of(arrival: Arrival, parts: tuple[str, ...]) -> Arrival:
+    return msgspec.structs.replace(arrival, parts=parts)
 
 
 def _named(relation: Relation) -> list[tuple[str, Field]]:
