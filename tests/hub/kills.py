@@ -251,7 +251,7 @@ def check_files(hub, folder):
     inbox = list((folder / "inbox").glob("*"))
     assert all(int(path.name.split("-")[0]) > record.arrived for path in inbox)
     assert all((path / "_arrival.json").exists() for path in inbox)
-    assert {path.name for path in folder.iterdir()} <= {"inbox", "lease", "refreshes", "runs"}
+    assert {path.name for path in folder.iterdir()} <= {"inbox", "lease", "refreshes", "runs", "shapes"}
     assert not [path for path in folder.rglob(".*") if "inbox" not in path.parts]
 
 
