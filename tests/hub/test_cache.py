@@ -1,9 +1,11 @@
 """Copies on this machine: whole, shared by processes, bounded, and replaceable at any time."""
 
+import json
 import mmap
-import multiprocessing
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +16,7 @@ from everview.errors import StoreError
 from everview.hub.files.cache import Cache
 
 SIZE = 1000
+ROOT = Path(__file__).parent.parent.parent
 
 
 def content(name):
@@ -136,7 +139,7 @@ def test_of_many_threads_one_brings_it_and_the_others_wait(tmp_path):
     assert found == [content("a")] * 6
 
 
-def _ask(folder, seed, told):
+def ask(folder, seed):
     """Map random files of a cache that has room for few of them; which were not what they are."""
     cache, origin, rng = Cache(folder, 4 * SIZE), Origin(), random.Random(seed)
     wrong = []
@@ -150,19 +153,32 @@ def _ask(folder, seed, told):
         if mapped[:] != content(name):
             wrong.append(name)
         mapped.close()
-    told.put((wrong, len(origin.brought)))
+    return [len(wrong), len(origin.brought)]
 
 
 def test_processes_share_it_while_it_overflows(tmp_path):
-    context = multiprocessing.get_context("fork")
-    told = context.Queue()
-    processes = [context.Process(target=_ask, args=(tmp_path, seed, told)) for seed in range(3)]
-    for process in processes:
-        process.start()
-    found = [told.get(timeout=60) for _ in processes]
-    for process in processes:
-        process.join()
-    assert [wrong for wrong, _ in found] == [[], [], []]
+    command = [sys.executable, "-m", "tests.hub.test_cache", str(tmp_path)]
+    processes = [
+        subprocess.Popen([*command, str(seed)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for seed in range(3)
+    ]
+    found = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+    assert [wrong for wrong, _ in found] == [0, 0, 0]
     assert sum(brought for _, brought in found) > 8  # some went, and were brought again
     assert len(there(tmp_path)) <= 4
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_what_a_killed_process_left_goes_in_time(tmp_path):
+    cache, origin = Cache(tmp_path, SIZE), Origin()
+    old, young = tmp_path / f".{0:032x}", tmp_path / f".{1:032x}"
+    for draft in (old, young):
+        draft.write_bytes(b"half")
+    os.utime(old, (1000, 1000))
+    origin.get(cache, "a")
+    assert not old.exists()
+    assert young.exists()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(ask(Path(sys.argv[1]), int(sys.argv[2]))))

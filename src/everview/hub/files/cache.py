@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import stat
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +33,10 @@ SHARE = 0.2
 """or this share of what the disk would have free without it, if that is less."""
 
 _NAME = re.compile(r"[0-9a-f]{64}")
+_DRAFT = re.compile(r"\.[0-9a-f]{32}")
+_GIVEN_UP = 3600.0
+"""After how many seconds in which nothing was written a draft is a dead process's."""
+
 _LOCKS = 16
 
 
@@ -71,8 +76,9 @@ class Cache:
         self._evict(path)
 
     def _evict(self, newest: Path) -> None:
-        """Remove what was not asked for longest, if there is too much."""
+        """Remove what was not asked for longest, if there is too much, and what was never finished."""
         with self._locked("lock-eviction"):
+            self._sweep()
             there = sorted(self._copies(), key=lambda found: found[0])
             size = sum(found[1] for found in there)
             limit = self._most(size)
@@ -82,6 +88,13 @@ class Cache:
                 if path != newest:
                     path.unlink(missing_ok=True)
                     size -= bytes_
+
+    def _sweep(self) -> None:
+        """Remove drafts that nobody can be writing any more."""
+        for path in self._folder.glob(".*"):
+            with suppress(FileNotFoundError):
+                if _DRAFT.fullmatch(path.name) and time.time() - path.stat().st_mtime > _GIVEN_UP:
+                    path.unlink()
 
     def _copies(self) -> Iterator[tuple[int, int, Path]]:
         """When each was last asked for, and how large it is."""
