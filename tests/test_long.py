@@ -17,6 +17,7 @@ SLICE = {
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
     "model": 1,
+    "objects": 0,  # ends at stages are in tests/hub/test_objects.py
     "planner": 10,
     "processes": 1,
     "simulation": 5,

@@ -81,15 +81,21 @@ class World:
     def __init__(self, folder, seed, *, losses=0):
         self.losses = losses
         self.random = random.Random(seed)
-        self.files = LocalFiles(folder)
+        self.files = self.files_in(folder)
         self.record = Record(number=1, refresh=1, program=PROGRAM.hash, epoch=1, made_us=1, refreshed_us=1)
         self.inbox = Inbox(self.files, 0)
         self.model = Model(self.files)
-        self.peering = Peering(self.files, CATALOG, "hub", self.record)
+        self.peering = self.peering_of(self.record)
         self.record = self.peering.make(self.record, None)
         self.sites = [Site.open(":memory:", PROGRAM, name=name) for name in ("a", "b")]
         self.sites.append(Site.open(":memory:", PROGRAM, name="v", hosts={"j"}))
         self.folder, self.kept, self.lost = folder, None, False
+
+    def files_in(self, folder):
+        return LocalFiles(folder)
+
+    def peering_of(self, record):
+        return Peering(self.files, CATALOG, "hub", record)
 
     @property
     def gate(self):
@@ -165,7 +171,7 @@ class World:
 
     def open(self):
         self.record = msgspec.structs.replace(self.record, epoch=self.record.epoch + 1)
-        self.peering = Peering(self.files, CATALOG, "hub", self.record)
+        self.peering = self.peering_of(self.record)
         self.inbox = Inbox(self.files, self.record.arrived)
         self.inbox.pass_over(self.peering.arrived)
 
@@ -218,9 +224,9 @@ class World:
             site.close()
 
 
-def run(folder, seed, **options):
+def run(folder, seed, kind=World, **options):
     """One random history."""
-    world = World(folder, seed, **options)
+    world = kind(folder, seed, **options)
     for _ in range(STEPS):
         world.step()
     world.end()

@@ -7,6 +7,7 @@ more, every view is its query, and nothing is left of what was under way.
 """
 
 import functools
+import json
 import os
 import random
 import signal
@@ -106,9 +107,9 @@ def small_session():
     return start_session(master="local[1]", settings=settings)
 
 
-def child(folder, seed, start, stage, passes, executors):
+def child(place, seed, start, stage, passes, executors):
     """Write and refresh from a number on until killed, or die when a stage is passed for that many times."""
-    hub = quickly(Hub.open(folder, PROGRAM, spark=small_session()))
+    hub = quickly(open_place(place, small_session()))
     if executors:
         hub._store.driver_rows = FEW_ROWS
     say("opened")
@@ -132,6 +133,21 @@ def child(folder, seed, start, stage, passes, executors):
             say("refreshed", number)
 
 
+def open_place(place, spark):
+    """The hub in a folder, or at a URI with options; where it has a lease that runs out, once it has."""
+    uri, options, limit = place
+    if limit:
+        hub_module.hold = functools.partial(Claim, limit=limit)
+    until = time.monotonic() + 10 * limit
+    while True:
+        try:
+            return Hub.open(uri, PROGRAM, spark=spark, options=options)
+        except StoreError as error:
+            if "is open already" not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
+
+
 def stopped(folder):
     """A driver with a short lease that has written a row, and tries to refresh when it is told to."""
     from tests.hub.test_lease import PROGRAM as COUNTED
@@ -148,17 +164,21 @@ def stopped(folder):
 
 
 class History:
-    """A store, and what its children have said of it."""
+    """A store, and what its children have said of it.
 
-    def __init__(self, folder, seed):
+    Its files lie in a folder, but may have to be asked for elsewhere, with options and a lease that runs out.
+    """
+
+    def __init__(self, folder, seed, *, uri=None, options=None, limit=0.0):
         self.folder, self.seed = folder, seed
+        self.place = str(uri or folder), options, limit
         self.wrote = self.refreshed = 0
         self.tried_refresh = 0
         self.kills = 0
 
     def run(self, *, stage="", passes=0, refreshes=0, seconds=0.0, executors=False):
         """Let a child go on with the history until it is killed: at a stage, or so long after a refresh."""
-        command = [sys.executable, "-m", "tests.hub.kills", "child", str(self.folder), str(self.seed)]
+        command = [sys.executable, "-m", "tests.hub.kills", "child", json.dumps(self.place), str(self.seed)]
         command += [str(self.wrote), stage, str(passes), str(int(executors))]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
             try:
@@ -188,7 +208,7 @@ class History:
 
     def check(self, spark):
         """Open the store and compare; the write that was under way is then either there or not."""
-        with Hub.open(self.folder, PROGRAM, spark=spark) as hub:
+        with open_place(self.place, spark) as hub:
             quickly(hub)
             check_files(hub, self.folder)
             before = {self.refreshed, max(self.refreshed, self.tried_refresh)}
@@ -231,7 +251,7 @@ def check_files(hub, folder):
     inbox = list((folder / "inbox").glob("*"))
     assert all(int(path.name.split("-")[0]) > record.arrived for path in inbox)
     assert all((path / "_arrival.json").exists() for path in inbox)
-    assert {path.name for path in folder.iterdir()} <= {"inbox", "lease", "refreshes", "runs"}
+    assert {path.name for path in folder.iterdir()} <= {"inbox", "lease", "refreshes", "runs", "shapes"}
     assert not [path for path in folder.rglob(".*") if "inbox" not in path.parts]
 
 
@@ -239,5 +259,5 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["stopped", folder]:
             stopped(Path(folder))
-        case ["child", folder, seed, start, stage, passes, executors]:
-            child(Path(folder), int(seed), int(start), stage, int(passes), executors == "1")
+        case ["child", place, seed, start, stage, passes, executors]:
+            child(json.loads(place), int(seed), int(start), stage, int(passes), executors == "1")

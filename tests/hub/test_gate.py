@@ -6,10 +6,8 @@ from tests.hub.gates import CATALOG, PROGRAM, World, run
 
 from everview.errors import StoreError, SyncError
 from everview.hub import exporting
-from everview.hub.files import LocalFiles
 from everview.hub.inbox import read_mark
 from everview.hub.peering import Peering
-from everview.hub.record import Record
 from everview.replication.transports.memory import MemoryTransport
 
 SEEDS = (1, 22, 26)
@@ -66,24 +64,6 @@ def test_a_hub_that_was_taken_over_writes_into_its_gate_no_more(tmp_path):
     assert world.model.rows("w") == [(2, None), (3, None)]
     old.close()
     world.close()
-
-
-class ElsewhereFiles:
-    """A folder that is not of this machine, as far as its type says."""
-
-    def __init__(self, files):
-        self.files = files
-
-    def __getattr__(self, name):
-        return getattr(self.files, name)
-
-
-def test_a_gate_needs_a_local_folder(tmp_path):
-    record = Record(refresh=0, program=PROGRAM.hash)
-    peering = Peering(ElsewhereFiles(LocalFiles(tmp_path)), CATALOG, "hub", record)
-    with pytest.raises(StoreError, match="keep the hub in a local folder"):
-        peering.make(record, None)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_copies_and_rows_come_in_chunks(tmp_path, monkeypatch):

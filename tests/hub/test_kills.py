@@ -3,10 +3,8 @@
 import random
 
 import pytest
-from tests.hub.kills import FEW_ROWS, PROGRAM, STAGES, History, at_stage, history
+from tests.hub.kills import FEW_ROWS, STAGES, History, at_stage, history, open_place
 from tests.hub.quick import quickly
-
-from everview.hub import Hub
 
 SEED = 11
 ON_EXECUTORS = ("arrived", "looked up", "runs written")
@@ -31,7 +29,7 @@ def test_ended_at_every_stage(spark, tmp_path, stage, monkeypatch):
 
 def go_on(told, spark, prepare=lambda: None, *, executors=False):
     """Open the store for two writes and a refresh."""
-    with Hub.open(told.folder, PROGRAM, spark=spark) as hub:
+    with open_place(told.place, spark) as hub:
         quickly(hub)
         if executors:
             hub._store.driver_rows = FEW_ROWS

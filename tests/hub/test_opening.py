@@ -75,7 +75,7 @@ def test_created_files_outlast_a_loss_of_power(tmp_path, monkeypatch):
     files = LocalFiles(tmp_path)
     files.create("a/b/c", b"1")
     assert power.keeps(tmp_path / "a/b/c")
-    files.move("a/b", "d/e")
+    files.copy("a/b/c", "d/e/c")
     assert power.keeps(tmp_path / "d/e/c")
     (tmp_path / "x/y").mkdir(parents=True)
     (tmp_path / "x/y/z").write_bytes(b"1")
@@ -93,6 +93,7 @@ def test_what_spark_has_written_lasts_before_the_write_is_marked(spark, tmp_path
             written = list((tmp_path / arrival.folder).glob("*.parquet"))
             assert written
             assert all(power.keeps(path) for path in written)
+            assert sorted(arrival.parts) == sorted(path.name for path in written)
             mark(arrival, rows)
 
         monkeypatch.setattr(hub._store.inbox, "_mark", checked)

@@ -15,6 +15,7 @@ from everview.errors import DataError, StoreError
 from everview.hub import Hub
 from everview.hub import peering as peering_module
 from everview.hub import store as store_module
+from everview.hub.files import LocalFiles
 from everview.hub.gate import Gate
 from everview.language.program import Program
 from everview.site import Site
@@ -55,7 +56,7 @@ STAGES = {
 }
 MAKING = {
     "filled": (peering_module, "fill", "after"),
-    "named": (peering_module.LocalFiles, "move", "after"),
+    "named": (LocalFiles, "copy", "after"),
     "before its record": (store_module, "commit", "before"),
 }
 

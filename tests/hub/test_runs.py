@@ -12,6 +12,7 @@ import pytest
 from everview.engines.spark.hashing import hash_columns
 from everview.engines.spark.types import arrow_rows, arrow_table
 from everview.hub.compact import FANOUT, due
+from everview.hub.files import LocalFiles
 from everview.hub.lookup import open_part
 from everview.hub.ranks import Rank, ranks
 from everview.hub.runs import Layout, Run, merged, packed, sealed
@@ -116,7 +117,7 @@ class Written:
             del self.sums[row]
 
     def search(self, request):
-        found = search(request, *ALL, open_part(str(self.folder)), None)
+        found = search(request, *ALL, open_part(LocalFiles(self.folder)), None)
         if found is None:
             return {}
         rows = found.select([name for name in found.column_names if name.startswith("c")])
@@ -171,7 +172,7 @@ def test_more_rows_than_can_be_taken_are_refused(tmp_path):
     written = Written(tmp_path, Layout(1), [0])
     written.write({(number,): 1 for number in range(50)})
     with pytest.raises(TooManyError):
-        search(Request(written.parts, written.layout, None), *ALL, open_part(str(tmp_path)), 49)
+        search(Request(written.parts, written.layout, None), *ALL, open_part(LocalFiles(tmp_path)), 49)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -215,6 +216,6 @@ def test_several_runs_in_one_file(tmp_path):
     tables = [sealed(table([BIGINT, BIGINT], [(n, 1)]), np.array([n]), Layout(1)) for n in range(5)]
     content, parts = packed("x.arrow", tables)
     (tmp_path / "x.arrow").write_bytes(content)
-    opened = open_part(str(tmp_path))
+    opened = open_part(LocalFiles(tmp_path))
     assert [opened(part).column("c0").to_pylist() for part in parts] == [[n] for n in range(5)]
     assert all(part.offset % 64 == 0 for part in parts)

@@ -18,6 +18,10 @@ CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t;
 GOOD = [(1, "good")]
 
 
+class KilledError(BaseException):
+    pass
+
+
 @pytest.fixture
 def hub(spark, tmp_path):
     with Hub.open(tmp_path, PROGRAM, spark=spark) as hub:
@@ -105,7 +109,7 @@ def other_name(folder, file):
 CASES = {
     truncated: "is damaged",
     emptied: "is damaged",
-    missing: "0 rows, but 2 were written",
+    missing: "part-0.parquet is missing",
     garbled: "is damaged",
     wrong_names: "does not have the columns of t: expected c0 int64, c1 string; found k int64, name string",
     wrong_types: "expected c0 int64",
@@ -132,6 +136,60 @@ def test_a_file_that_is_no_folder_and_a_name_that_was_there_before(hub, tmp_path
         (rejected,) = hub.refresh().rejected
         assert rejected.name == name
         assert (tmp_path / "rejected" / name / "mine").read_text() == "x"
+
+
+def test_an_empty_folder(hub, tmp_path):
+    (tmp_path / "inbox" / "mine").mkdir(parents=True)
+    (rejected,) = hub.refresh().rejected
+    assert [path.name for path in (tmp_path / "rejected" / rejected.name).iterdir()] == ["reason.txt"]
+    assert hub.refresh().rejected == ()
+
+
+@pytest.mark.parametrize("copied", range(4))
+def test_ended_while_it_is_set_aside(hub, spark, tmp_path, monkeypatch, copied):
+    """Nothing is renamed: before all is copied the next one goes on, and after that there is no write."""
+    folder, _ = write_bad(hub, tmp_path)
+    (folder / "part-0.parquet").write_bytes(b"damaged")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    files = hub._store.files
+    steps = iter(range(copied))
+
+    def ending(function):
+        def passed(*arguments):
+            if next(steps, None) is None:
+                raise KilledError
+            return function(*arguments)
+
+        return passed
+
+    with monkeypatch.context() as patch:
+        for name in ("copy", "remove_file", "remove"):
+            patch.setattr(files, name, ending(getattr(files, name)))
+        with pytest.raises(KilledError):
+            hub.refresh()
+    hub.close()
+    with Hub.open(tmp_path, PROGRAM, spark=spark) as again:
+        rejected = quickly(again).refresh().rejected
+        assert again.rows("t") == GOOD
+    # When only its removal had not begun, it is set aside once more.
+    again = {0: [folder.name], 1: [folder.name], 2: [f"{folder.name}-2"], 3: []}
+    assert [found.name for found in rejected] == again[copied]
+    for place in (tmp_path / "rejected").iterdir():
+        kept = {path.name: path.read_bytes() for path in place.iterdir()}
+        assert kept.pop("reason.txt")
+        assert kept == before
+    assert not list((tmp_path / "inbox").iterdir())
+
+
+@pytest.mark.parametrize("by_executors", [False, True])
+def test_what_an_attempt_that_was_given_up_left_is_no_part_of_a_write(hub, spark, tmp_path, by_executors):
+    if by_executors:
+        hub._store.driver_rows = 0
+    hub.insert("t", spark.sql("SELECT 5L AS k, 'x' AS name"))
+    (folder,) = (tmp_path / "inbox").iterdir()
+    pq.write_table(pa.table({"c0": [6], "c1": ["late"]}), folder / "part-00001-late.parquet")
+    assert hub.refresh().rejected == ()
+    assert hub.rows("t") == [(5, "x")]
 
 
 class TestManyRows:
@@ -186,7 +244,7 @@ def test_twice_in_pieces_and_out_of_order(hub, spark, tmp_path):
         for number in range(rows.num_rows):
             piece = other / "inbox" / f"{folder.name}{number}"
             piece.mkdir()
-            pq.write_table(rows.slice(number, 1), piece / "piece.parquet")
+            pq.write_table(rows.slice(number, 1), piece / "part-0.parquet")
             mark = (folder / "_arrival.json").read_text()
             (piece / "_arrival.json").write_text(mark.replace(f'"rows":{rows.num_rows}', '"rows":1'))
     hub.refresh()

@@ -17,7 +17,7 @@ from everview.hub import store as store_module
 from everview.hub.files import LocalFiles
 from everview.hub.record import commit, latest, refreshes
 from everview.hub.refresh import Refreshing
-from everview.hub.streaming import InboxSource, check_trigger
+from everview.hub.streaming import check_trigger, inbox_source
 from everview.language.program import Program
 
 NOW = "0 seconds"
@@ -219,7 +219,7 @@ def test_what_is_removed_from_the_inbox_by_hand(hub, tmp_path):
         until(lambda: len(run.rejected) == 3 and hub._store.record.arrived == 4, run)
         reasons = {rejected.name: rejected.reason for rejected in run.rejected}
         assert reasons == {
-            folders[0].name: "its files have 0 rows, but 1 were written",
+            folders[0].name: "part-0.parquet is missing",
             folders[1].name: "its mark was removed after it was written",
             folders[2].name: "its folder was removed from the inbox before a refresh",
         }
@@ -358,7 +358,7 @@ def test_a_run_takes_in_what_another_stream_has_written(hub, spark, tmp_path):
 
 def test_the_source_lists_what_lies_there(hub, tmp_path):
     """Its rows are the whole writes up to the end of a batch; offsets of another run are never equal."""
-    source = InboxSource({"uri": LocalFiles(tmp_path).uri(""), "run": "r"})
+    source = inbox_source(LocalFiles(tmp_path))({"run": "r"})
     reader = source.streamReader(None)
     start = reader.initialOffset()
     assert reader.latestOffset(start, None) == {"run": "r", "number": 0, "gate": 0, "offered": ""}

@@ -43,7 +43,7 @@ class _Change:
         found = difference(self.shape, self.before, self.after)
         if found is None:
             return
-        opened = open_part(files.uri(""))
+        opened = open_part(files)
         for low, high in ranges(max(1, found.rows // CHUNK)):
             rows = found.within(low, high).read(low, high, opened)
             if rows.num_rows:

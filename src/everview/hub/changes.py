@@ -113,7 +113,7 @@ def changed_rows(
     if found.rows > most:
         return None
     low, high = ranges(1)[0]
-    return found.read(low, high, open_part(files.uri("")))
+    return found.read(low, high, open_part(files))
 
 
 def _parts(runs: Iterable[Run]) -> Parts:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from everview.hub.files import Files, open_files
+from everview.hub.files import Files
 from everview.hub.jobs import entitled, job
 from everview.hub.lookup import open_part, ranges
 from everview.hub.runs import Layout, Part, Run, merged, packed
@@ -113,7 +113,7 @@ class Compactor:
         tables = dict(tables)
         path = f"runs/{uuid.uuid4().hex}.arrow"
         chosen: list[tuple[str, tuple[Run, ...], pa.Table]] = []
-        opened = open_part(self._files.uri(""))
+        opened = open_part(self._files)
         for name, runs in tables.items():
             old = due(runs)
             if old and sum(run.rows for run in old) <= DRIVER_ROWS:
@@ -156,7 +156,7 @@ class Compactor:
             tasks = max(self._spark.sparkContext.defaultParallelism, math.ceil(rows / PART_ROWS))
             parts = tuple(part for run in old for part in run.parts)
             what = f"merges runs of {self._words.of_tables([name])}"
-            task = entitled(_merging(self._files.uri(""), parts, self._layouts[name], tasks), what)
+            task = entitled(_merging(self._files, parts, self._layouts[name], tasks), what)
             with job(self._spark.sparkContext, what):
                 written = self._spark.range(0, tasks, 1, tasks).mapInArrow(task, PLACES).toArrow()
             new = written_run(written)
@@ -178,24 +178,24 @@ def written_run(places: pa.Table) -> Run | None:
     return Run(sum(part.rows for part in parts), tuple(parts)) if parts else None
 
 
-def write_part(uri: str, table: pa.Table) -> pa.RecordBatch:
+def write_part(files: Files, table: pa.Table) -> pa.RecordBatch:
     """Write one part; its place."""
     path = f"runs/{uuid.uuid4().hex}.arrow"
     content, (part,) = packed(path, [table])
-    open_files(uri).create(path, content)
+    files.create(path, content)
     return pa.RecordBatch.from_pylist([{name: getattr(part, name) for name in PLACE_NAMES}])
 
 
 def _merging(
-    uri: str, parts: tuple[Part, ...], layout: Layout, tasks: int
+    files: Files, parts: tuple[Part, ...], layout: Layout, tasks: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = open_part(uri)
+        opened = open_part(files)
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 low, high = ranges(tasks)[task]
                 table = search(Request(parts, layout, None), low, high, opened, None)
                 if table is not None and table.num_rows:
-                    yield write_part(uri, table)
+                    yield write_part(files, table)
 
     return run

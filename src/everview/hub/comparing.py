@@ -11,7 +11,7 @@ from everview.engines.spark.types import column_names, spark_schema, spark_type
 from everview.hub.contents import contents
 from everview.hub.exporting import FOLDER, Export
 from everview.hub.files import Files
-from everview.hub.inbox import Arrival, parquet_files
+from everview.hub.inbox import Arrival, parquet_files, written_parts
 from everview.hub.jobs import job
 from everview.hub.record import Record
 from everview.hub.tables import Catalog
@@ -41,7 +41,8 @@ def compared(spark: SparkSession, files: Files, catalog: Catalog, record: Record
             count = spark.read.schema(spark_schema(relation.schema)).parquet(files.uri(folder)).count()
         if count:
             clears = relation.semantics is Semantics.BAG
-            more.append(Arrival(export.numbered - 1, relation.name, False, count, folder, clears))
+            parts = written_parts(files, folder)
+            more.append(Arrival(export.numbered - 1, relation.name, False, count, folder, clears, parts))
     return replace(export, arrivals=(*export.arrivals, *more))
 
 

@@ -45,7 +45,7 @@ def scan(spark: SparkSession, files: Files, catalog: Catalog, record: Record, ta
     rows = sum(run.rows for run in record.runs(table))
     tasks = max(1, min(PARTITIONS, rows // 10_000))
     request = Request(parts, catalog.layouts[table], None)
-    reader = scanning(files.uri(""), request, tasks, len(schema))
+    reader = scanning(files, request, tasks, len(schema))
     entitled(reader, f"reads {catalog.words.of_tables([table])} of refresh {record.refresh}")
     return spark.range(0, tasks, 1, tasks).mapInArrow(reader, schema)
 
@@ -84,7 +84,7 @@ def local_table(
     low, high = ranges(1)[0]
     request = Request(parts, catalog.layouts[table], found_by.hashes if found_by is not None else None)
     try:
-        found = search(request, low, high, open_part(files.uri("")), most if found_by is not None else None)
+        found = search(request, low, high, open_part(files), most if found_by is not None else None)
     except TooManyError:
         return None
     if found is None:

@@ -67,7 +67,7 @@ class Sampler:
     """How many rows a key of a table has, asked of a sample; known until the table has doubled."""
 
     def __init__(self, files: Files) -> None:
-        self._opened = open_part(files.uri(""))
+        self._opened = open_part(files)
         self._known: dict[str, tuple[int, float]] = {}
 
     def rows_a_key(self, table: str, record: Record) -> float:

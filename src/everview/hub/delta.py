@@ -9,23 +9,30 @@ runs are equal rows, whatever the number of the refresh.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from everview.engines.spark.types import arrow_type
+from everview.errors import StoreError
 from everview.hub.files import Entry, Files
 from everview.language.plan import Schema
 
-__all__ = ["Mark", "State", "commit", "new_file", "state"]
+__all__ = ["Mark", "State", "commit", "new_file", "rows_in", "state"]
 
 _NOTE = "everview"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TRIES = 3
+"""How often a log is read or written: object_store does not ask again for an answer that broke off."""
 _RECENT = 20
 """How many commits are looked through for ours: others may have compacted the table since."""
 
@@ -53,32 +60,80 @@ class State:
         return self.runs == mark.runs if self.runs is not None else self.refresh == mark.refresh
 
 
-def state(uri: str, table: str) -> State | None:
-    """What the log of a table says; None when there is no table yet."""
-    if not DeltaTable.is_deltatable(uri):
-        return None
-    found = DeltaTable(uri)
-    notes = (entry.get(_NOTE) for entry in found.history(_RECENT))
-    runs = next((str(note["runs"]) for note in notes if note), None)
-    folders = {path.rsplit("/", 2)[-2] for path in found.file_uris()}
-    return State(found.version(), tuple(sorted(folders)), found.transaction_version(table), runs)
+def state(files: Files, folder: str, table: str) -> State | None:
+    """What the log of a table in a folder says; None when there is no table yet."""
+    for _ in range(_TRIES - 1):
+        with suppress(StoreError):
+            return _state(files, folder, table)
+    return _state(files, folder, table)
 
 
-def commit(uri: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
-    """Make these files all of the table, which is created if need be; others' readers see all or nothing."""
+def _state(files: Files, folder: str, table: str) -> State | None:
+    uri, options = files.delta(folder)
+    with _told(files, folder):
+        if not DeltaTable.is_deltatable(uri, options):
+            return None
+        found = DeltaTable(uri, storage_options=options)
+        notes = (entry.get(_NOTE) for entry in found.history(_RECENT))
+        runs = next((str(note["runs"]) for note in notes if note), None)
+        folders = {path.rsplit("/", 2)[-2] for path in found.file_uris()}
+        return State(found.version(), tuple(sorted(folders)), found.transaction_version(table), runs)
+
+
+@contextmanager
+def _told(files: Files, folder: str) -> Iterator[None]:
+    """An error of `deltalake` as ours: its own may have an address with a signature in it."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        place, _ = files.delta(folder)
+        reason = " ".join(_COLOURS.sub("", files.redacted(str(error))).split())
+        raise StoreError(
+            f"the published table at {place} cannot be read or written: {reason}; publish again when that is "
+            "mended",
+            path=place,
+        ) from None
+
+
+def commit(files: Files, folder: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> State:
+    """Make these files all of the table, which is created if need be; others' readers see all or nothing.
+
+    A commit that failed may have been made nevertheless: the log says so.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(StoreError):
+            _commit(files, folder, schema, added, mark)
+        found = state(files, folder, mark.table)
+        if found is not None and found.runs == mark.runs:
+            return found
+    _commit(files, folder, schema, added, mark)
+    found = state(files, folder, mark.table)
+    if found is None:
+        raise RuntimeError(f"{folder} has no log right after a commit")
+    return found
+
+
+def _commit(files: Files, folder: str, schema: Schema, added: Sequence[AddAction], mark: Mark) -> None:
     properties = CommitProperties(
         custom_metadata={_NOTE: {"refresh": mark.refresh, "runs": mark.runs}},
         app_transactions=[Transaction(mark.table, mark.refresh, _now_ms())],
     )
     columns = DeltaSchema.from_arrow(_arrow_schema(schema))
-    if DeltaTable.is_deltatable(uri):
-        DeltaTable(uri).create_write_transaction(
-            list(added), "overwrite", columns, commit_properties=properties
-        )
-    else:
-        create_table_with_add_actions(
-            uri, columns, list(added), name=mark.table, commit_properties=properties
-        )
+    uri, options = files.delta(folder)
+    with _told(files, folder):
+        if DeltaTable.is_deltatable(uri, options):
+            DeltaTable(uri, storage_options=options).create_write_transaction(
+                list(added), "overwrite", columns, commit_properties=properties
+            )
+        else:
+            create_table_with_add_actions(
+                uri,
+                columns,
+                list(added),
+                name=mark.table,
+                storage_options=options,
+                commit_properties=properties,
+            )
 
 
 def new_file(files: Files, entry: Entry, folder: str) -> AddAction | None:
@@ -87,12 +142,18 @@ def new_file(files: Files, entry: Entry, folder: str) -> AddAction | None:
     Its counts are those of its footer: wrong ones would lose rows in readers without a word. Least and
     greatest values are left out, since rows lie in the order of their hashes: no file could be passed over.
     """
-    footer = pq.read_metadata(files.local(entry.path))
+    with files.open(entry.path) as file:
+        footer = pq.read_metadata(file)
     if not footer.num_rows:
         return None
     stats = {"numRecords": footer.num_rows, "nullCount": _null_counts(footer)}
     name = entry.path.rpartition("/")[2]
     return AddAction(f"{folder}/{name}", entry.size, {}, entry.written_us // 1000, True, json.dumps(stats))
+
+
+def rows_in(added: Sequence[AddAction]) -> int:
+    """How many rows files have together."""
+    return sum(int(json.loads(action.stats)["numRecords"]) for action in added)
 
 
 def _null_counts(footer: pq.FileMetaData) -> dict[str, int]:

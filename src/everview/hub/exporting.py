@@ -117,7 +117,7 @@ class _Writer:
         self._relation = stored.relation
         self._number = number
         self._rows = {False: 0, True: 0}
-        self._parts = 0
+        self._parts: dict[bool, list[str]] = {False: [], True: []}
         self._place = f"{FOLDER}/{stored.table.name}"
 
     def run(self, chunks: Iterator[tuple[pa.Table, Sequence[int]]]) -> list[Arrival]:
@@ -140,6 +140,7 @@ class _Writer:
                 count,
                 self._folder(present=present),
                 clears=bag and not present,
+                parts=tuple(self._parts[present]),
             )
             for present, count in self._rows.items()
             if count
@@ -152,16 +153,16 @@ class _Writer:
         if rows.num_rows:
             buffer = io.BytesIO()
             pq.write_table(rows, buffer)
-            self._parts += 1
-            path = f"{self._folder(present=present)}/part-{self._parts}.parquet"
-            self._files.create(path, buffer.getvalue())
+            name = f"part-{len(self._parts[present])}.parquet"
+            self._files.create(f"{self._folder(present=present)}/{name}", buffer.getvalue())
+            self._parts[present].append(name)
             self._rows[present] += rows.num_rows
 
 
 def stored_chunks(files: Files, arrival: Arrival, relation: Relation) -> Iterator[Columns]:
     """The rows of one of the hub's own writes, as SQLite is given them."""
     for path in parquet_files(files, arrival):
-        with pq.ParquetFile(files.local(path), page_checksum_verification=True) as file:
+        with files.open(path) as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             for batch in file.iter_batches(CHUNK):
                 yield stored_columns(pa.Table.from_batches([batch]), relation)
 

@@ -67,7 +67,7 @@ def _scanned(files: Files, record: Record, table: LatticeTable) -> Iterator[pa.T
     parts = tuple(part for run in runs for part in run.parts)
     if not parts:
         return
-    request, opened = Request(parts, table.layout, None), open_part(files.uri(""))
+    request, opened = Request(parts, table.layout, None), open_part(files)
     for low, high in ranges(max(1, sum(run.rows for run in runs) // CHUNK)):
         found = search(request, low, high, opened, None)
         if found is not None and found.num_rows:

@@ -31,7 +31,7 @@ from pyspark.sql.streaming.datasource import (
 from everview.errors import DataError, StoreError
 from everview.hub import consumers
 from everview.hub.changes import Difference, difference
-from everview.hub.files import Files, open_files
+from everview.hub.files import Files
 from everview.hub.history import History
 from everview.hub.lookup import open_part, ranges
 from everview.hub.reading import TASK_ROWS, batches, chosen_fields, task_count
@@ -83,7 +83,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows a relation or view."""
 
     def __init__(self, files: Files, name: str, options: Mapping[str, str], schema: st.StructType) -> None:
-        self._uri = files.uri("")
+        self._files = files
         self._name = name
         self._from = options.get("startingRefresh", "")
         self._refreshes = _limit(options, "maxRefreshesPerTrigger")
@@ -102,7 +102,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _past(self) -> History:
         if self._history is None:
-            self._history = History(open_files(self._uri))
+            self._history = History(self._files)
         return self._history
 
     # Where it is.  (The names are Spark's.)
@@ -199,7 +199,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the changes of {self._name} cannot be followed any further, because {error}. What a stream "
                 "has not read is kept until it has given no sign for some days (consumer_days of Hub.open; 7 "
                 "if not set). Start it anew, with another checkpoint: it begins with a snapshot",
-                path=self._uri,
+                path=self._files.uri(""),
             ) from error
 
     # What is there.
@@ -233,7 +233,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows with their weights and the refresh that changed them."""
-        opened = open_part(self._uri)
+        opened = open_part(self._files)
         for step in partition.value:
             rows = step.change.read(step.low, step.high, opened)
             if rows.num_rows:
@@ -246,7 +246,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _sign(self, at: Offset, *, anew: bool = False) -> None:
         now = now_us()
         if at.consumer and (anew or now - self._signed_us > consumers.SIGN_US):
-            consumers.note(open_files(self._uri), at.consumer, at.needed, self._name)
+            consumers.note(self._files, at.consumer, at.needed, self._name)
             self._signed_us = now
 
 

@@ -18,9 +18,10 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from everview.engines.sqlite.connections import Handle
 from everview.engines.sqlite.names import HUB, SITES, STORE
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.entries import EntriesRelation
@@ -30,6 +31,7 @@ from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.errors import StoreError
 from everview.hub.changed import gone_table, noting_ddl
+from everview.hub.generations import Shipping
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics, View
 from everview.planner.published import published_stream
@@ -74,6 +76,8 @@ class _FencedStore(Store):
 
     def __init__(self, path: str, program: Program, name: str) -> None:
         self.epoch = 0
+        self._shipping: Shipping | None = None
+        self._unshipped = False
         self._waiting = threading.RLock()
         published = [view.name for view in program.views.values() if view.authority is not None]
         super().__init__(path, program, name, hosts=[*program.relations, *published], computes=False)
@@ -82,6 +86,7 @@ class _FencedStore(Store):
     def exclusive(self) -> Iterator[None]:
         """Keep other threads from writing; they wait as long as it takes, for a write here may be large."""
         with self._waiting, super().exclusive():
+            self._ship()
             yield
 
     @contextmanager
@@ -96,6 +101,56 @@ class _FencedStore(Store):
                         path=self.path,
                     )
             yield connection
+            self._unshipped = self._shipping is not None
+        self._ship()
+
+    @contextmanager
+    def reading(self, *, inside: bool) -> Iterator[Handle]:
+        """What is read is in the store that the gate is kept in."""
+        if self._unshipped and not inside:
+            with self.exclusive():
+                pass
+        with super().reading(inside=inside) as handle:
+            yield handle
+
+    def keep(self, shipping: Shipping) -> None:
+        """Have every commit shipped, from now on."""
+        with self.exclusive():
+            self.writer.connection.execute("PRAGMA wal_autocheckpoint = 0")
+            if not self._begin(shipping):
+                raise StoreError(f"{self.path} is being read by another process: try again", path=self.path)
+            self._shipping = shipping
+
+    def _begin(self, shipping: Shipping) -> bool:
+        """A new generation, if nobody reads; SQLite starts its log over."""
+        whole, shipping.is_whole = shipping.is_whole, False
+        busy, _, _ = self.writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            shipping.is_whole = whole
+        else:
+            shipping.begin(self._head())
+        return shipping.is_whole
+
+    def _head(self) -> int:
+        return int(self.writer.connection.execute(f"SELECT version FROM {STORE}").fetchone()[0])
+
+    def _ship(self) -> None:
+        """Bring what is committed to where it lasts; until that succeeds, nothing else is done."""
+        if self._unshipped and self._shipping is not None and not self.writer.connection.in_transaction:
+            shipping = self._shipping
+            if shipping.is_whole:
+                shipping.ship(self._head())
+            if (not shipping.is_whole or shipping.is_long()) and not self._begin(shipping):
+                raise StoreError(f"{self.path} is being read all the time: try again", path=self.path)
+            self._unshipped = False
+
+    def close(self) -> None:
+        """Close it; what could not be shipped is in the file, and was not acknowledged."""
+        if not self.closed:
+            with suppress(StoreError), self.exclusive():
+                pass
+            self._shipping, self._unshipped = None, False
+        super().close()
 
     def claim(self, epoch: int) -> None:
         """Keep the hubs of earlier epochs out, from now on."""
@@ -122,6 +177,10 @@ class Gate:
         except BaseException:
             self._store.close()
             raise
+
+    def keep(self, shipping: Shipping) -> None:
+        """Have every commit in a store before anybody is told of it, from now on."""
+        self._store.keep(shipping)
 
     @property
     def path(self) -> str:

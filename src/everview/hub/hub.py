@@ -72,6 +72,7 @@ class Hub:
         retain_refreshes: int = 100,
         retain_days: float = 7,
         consumer_days: float = 7,
+        options: Mapping[str, str] | None = None,
     ) -> Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
 
@@ -79,14 +80,15 @@ class Hub:
         With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
         last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were;
         what a stream of changes has not read is kept until it has given no sign for `consumer_days` days.
+        `options` are those of an object store (docs/OBJECT_STORES.md).
         StoreError when a live hub has the store open (see `lease`).
         """
-        files = open_files(uri)
+        files = open_files(uri, options)
         retention = Retention(retain_refreshes, retain_days, consumer_days)
         kept = catalog(program)
         lease = hold(files)
         try:
-            store = Store(hub_session(spark), files, kept, name, lease, retention)
+            store = Store(hub_session(spark, files.hadoop()), files, kept, name, lease, retention)
             return cls(store, freshness=freshness)
         except BaseException:
             lease.give_up()

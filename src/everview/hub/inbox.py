@@ -45,7 +45,10 @@ __all__ = [
     "read_arrivals",
     "read_mark",
     "size_of",
+    "written_parts",
 ]
+
+_ONLY = "part-0.parquet"
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 
@@ -60,8 +63,11 @@ class Arrival(msgspec.Struct, frozen=True):
     folder: str
     clears: bool = False
     """Whether a bag loses all copies of its rows; no write of a user's does that."""
-    parts: tuple[str, ...] = ()
-    """Its files, where they lie elsewhere."""
+    parts: tuple[str, ...] | None = None
+    """The names of its files in its folder, or the paths of files elsewhere; no other is part of it.
+
+    None in marks of older hubs.
+    """
     offer: tuple[str, int] | None = None
     """The writer and the batch that it was adopted from."""
     writes: tuple[Write, ...] = ()
@@ -83,12 +89,17 @@ class Arrival(msgspec.Struct, frozen=True):
         )
 
 
+def written_parts(files: Files, folder: str) -> tuple[str, ...]:
+    """The names of the files that a job of Spark's, which has succeeded, wrote into a folder of its own."""
+    return tuple(name for name in files.list(folder) if name.endswith(".parquet"))
+
+
 def parquet_files(files: Files, arrival: Arrival) -> list[str]:
     """The paths of a write's files."""
-    if arrival.parts or arrival.writes:
-        return [path for piece in arrival.pieces() for path in piece.parts]
-    folder = arrival.folder
-    return [f"{folder}/{name}" for name in files.list(folder) if name.endswith(".parquet")]
+    if arrival.writes:
+        return [path for piece in arrival.pieces() for path in parquet_files(files, piece)]
+    names = written_parts(files, arrival.folder) if arrival.parts is None else arrival.parts
+    return [name if "/" in name else f"{arrival.folder}/{name}" for name in names]
 
 
 def size_of(files: Files, arrival: Arrival) -> int:
@@ -259,8 +270,8 @@ class Inbox:
             checked = list({tuple(row[place] for place in places): row for row in checked}.values())
         content = _parquet(arrow_table(relation.schema, checked))
         with self._arrival(relation, present=present) as arrival:
-            self._files.create(f"{arrival.folder}/part-0.parquet", content)
-            self._mark(arrival, len(checked))
+            self._files.create(f"{arrival.folder}/{_ONLY}", content)
+            self._mark(_of(arrival, (_ONLY,)), len(checked))
         return accepted
 
     def put_frame(self, relation: Relation, frame: DataFrame, *, present: bool) -> int:
@@ -308,7 +319,7 @@ class Inbox:
             self._files.remove(arrival.folder)
             return 0
         self._files.settle(arrival.folder)
-        self._mark(arrival, int(counts["rows"]))
+        self._mark(_of(arrival, written_parts(self._files, arrival.folder)), int(counts["rows"]))
         return int(counts["rows"])
 
     @contextmanager
@@ -329,6 +340,10 @@ class Inbox:
         self._files.create(f"{arrival.folder}/{MARK}", content)
         with self._numbering:
             self._marked[arrival.folder.removeprefix(f"{FOLDER}/")] = arrival.number
+
+
+def _of(arrival: Arrival, parts: tuple[str, ...]) -> Arrival:
+    return msgspec.structs.replace(arrival, parts=parts)
 
 
 def _named(relation: Relation) -> list[tuple[str, Field]]:

@@ -88,7 +88,7 @@ class LargeRefresh:
     def _plant(self, stages: Stages, targets: int) -> Plant:
         catalog, circuit = self._catalog, self._catalog.circuit
         return Plant(
-            uri=self._files.uri(""),
+            files=self._files,
             targets=targets,
             version=self._before.refresh + 1,
             kept=tuple(circuit.kept[name] for name in stages.kept),

@@ -16,6 +16,7 @@ import os
 import socket
 import threading
 import time
+import uuid
 import weakref
 from collections.abc import Callable
 from typing import Protocol
@@ -56,6 +57,8 @@ class _Holder(msgspec.Struct, frozen=True):
     pid: int
     since_us: int
     until_us: int | None = None
+    word: str = ""
+    """Of claims: no two holders have the same."""
 
     def __str__(self) -> str:
         since = dt.datetime.fromtimestamp(self.since_us / 1e6, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -68,7 +71,7 @@ def _now_us() -> int:
 
 
 def _ourselves() -> _Holder:
-    return _Holder(socket.gethostname(), os.getpid(), _now_us())
+    return _Holder(socket.gethostname(), os.getpid(), _now_us(), word=uuid.uuid4().hex)
 
 
 def _held(files: Files, holder: _Holder | None, advice: str) -> StoreError:
@@ -159,7 +162,7 @@ class Claim:
             until = _now_us() + int(limit * 1e6)
             content = msgspec.json.encode(msgspec.structs.replace(self._holder, until_us=until))
             number = self._number + 1
-            if self._lost or not self._files.create(_path(number), content):
+            if self._lost or not (self._files.create(_path(number), content) or self._is_ours(number)):
                 self._lost = True
                 return False
             if _numbers(self._files)[-1] > number:
@@ -171,6 +174,14 @@ class Claim:
             # The claim before it stays for those who have just seen it in a listing.
             self._files.remove(_path(self._number - 2))
             return True
+
+    def _is_ours(self, number: int) -> bool:
+        """Whether a claim is there that we made by an attempt of which we were told that it had failed."""
+        try:
+            found = _decoded(self._files.read(_path(number)))
+        except StoreError:  # gone since
+            return False
+        return found is not None and found.word == self._holder.word
 
 
 def _path(number: int) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from everview.engines.spark.types import column_names
-from everview.hub.files import open_files
+from everview.hub.files import Files
 from everview.hub.jobs import entitled, job
 from everview.hub.runs import Part
 from everview.hub.searching import Request, TooManyError, search
@@ -22,6 +22,8 @@ __all__ = ["collect", "open_part", "ranges", "scanning"]
 
 _MAPPED = 512
 """How many files a process keeps mapped."""
+
+_TRIES = 3
 
 _maps: OrderedDict[tuple[str, str], pa.MemoryMappedFile] = OrderedDict()
 
@@ -33,15 +35,16 @@ def ranges(tasks: int) -> list[tuple[int, int]]:
     return [(start, end - 1) for start, end in zip(starts, [*starts[1:], 2**63], strict=True)]
 
 
-def open_part(uri: str) -> Callable[[Part], pa.Table]:
+def open_part(files: Files) -> Callable[[Part], pa.Table]:
     """What opens the parts of a hub's runs, without reading them."""
+    uri = files.uri("")
 
     def opened(part: Part) -> pa.Table:
         known = uri, part.path
         if known in _maps:
             _maps.move_to_end(known)
         else:
-            _maps[known] = pa.memory_map(open_files(uri).local(part.path))
+            _maps[known] = _mapped(files, part.path)
             if len(_maps) > _MAPPED:
                 _maps.popitem(last=False)
         source = _maps[known]
@@ -51,12 +54,22 @@ def open_part(uri: str) -> Callable[[Part], pa.Table]:
     return opened
 
 
+def _mapped(files: Files, path: str) -> pa.MemoryMappedFile:
+    """A file, mapped; another process may have removed the copy of this machine before it was."""
+    for _ in range(_TRIES):
+        try:
+            return pa.memory_map(files.local(path))
+        except FileNotFoundError:
+            continue
+    return pa.memory_map(files.local(path))
+
+
 def collect(
-    spark: SparkSession, uri: str, requests: Sequence[Request], tasks: int, most: int, what: str
+    spark: SparkSession, files: Files, requests: Sequence[Request], tasks: int, most: int, what: str
 ) -> list[pa.Table | None] | None:
     """What each request finds, in one job that does `what`; None when that is more than `most` rows."""
     schema = "request INT, rows BINARY"
-    task = entitled(_task(uri, requests, tasks, most), what)
+    task = entitled(_task(files, requests, tasks, most), what)
     with job(spark.sparkContext, what):
         found = spark.range(0, tasks, 1, tasks).mapInArrow(task, schema).toArrow()
     pieces: list[list[pa.Table]] = [[] for _ in requests]
@@ -73,12 +86,12 @@ def collect(
 
 
 def scanning(
-    uri: str, request: Request, tasks: int, width: int
+    files: Files, request: Request, tasks: int, width: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task does that is given numbers of ranges: the first `width` columns of the rows in them."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = open_part(uri)
+        opened = open_part(files)
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 low, high = ranges(tasks)[task]
@@ -90,10 +103,10 @@ def scanning(
 
 
 def _task(
-    uri: str, requests: Sequence[Request], tasks: int, most: int
+    files: Files, requests: Sequence[Request], tasks: int, most: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = open_part(uri)
+        opened = open_part(files)
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 low, high = ranges(tasks)[task]

@@ -38,7 +38,7 @@ def whole_writes(files: Files) -> list[tuple[int, str]]:
 
 
 def gate_head(files: Files) -> int | None:
-    """The last commit of the gate; None when there is none, or it cannot be read now."""
+    """The last commit of the gate in these files; None when there is none, or it cannot be read now."""
     if files.exists(GATE):
         place = f"file:{quote(files.local(GATE))}?mode=ro"
         with suppress(sqlite3.Error), closing(sqlite3.connect(place, uri=True)) as connection:

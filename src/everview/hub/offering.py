@@ -33,7 +33,7 @@ from everview.engines.spark.types import arrow_schema, arrow_type
 from everview.errors import DataError, StoreError
 from everview.hub import offers
 from everview.hub.changes import WEIGHT
-from everview.hub.files import Files, open_files
+from everview.hub.files import Files
 from everview.hub.fitting import check_columns, missing
 from everview.hub.history import History
 from everview.hub.offers import Offer, Write
@@ -59,7 +59,7 @@ _BATCH = "streaming.sql.batchId"
 class _Target:
     """What is written into what: shared by both kinds of writers, and sent to every task."""
 
-    uri: str
+    files: Files
     relation: Relation
     hub: str
     """The name of the hub, which owns what is written."""
@@ -72,11 +72,6 @@ class _Target:
         """The writer that a query is here."""
         verb = "change" if self.weighted else "insert" if self.present else "delete"
         return offers.name_of(query, self.relation.name, verb)
-
-    @property
-    def files(self) -> Files:
-        """The store's."""
-        return open_files(self.uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ def _target(
     own = {column: kind for column, kind in given.items() if not weighted or column not in _TOLD}
     check_columns(relation, own)
     return _Target(
-        files.uri(""),
+        files,
         relation,
         record.name,
         delete == "false",
@@ -209,7 +204,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty(_BATCH) if context is not None else None
         if query is None or batch is None:
             raise StoreError(
-                "Spark does not say of which query and batch these rows are", path=self._target.uri
+                "Spark does not say of which query and batch these rows are", path=self._target.files.uri("")
             )
         return _written(self._target, iterator, self._target.named(query), int(batch), query)
 

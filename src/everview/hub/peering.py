@@ -19,12 +19,13 @@ from everview.errors import DataError, StoreError
 from everview.hub.announcing import At, announce
 from everview.hub.exporting import FOLDER as EXPORTS
 from everview.hub.exporting import Export, export, stored_chunks
-from everview.hub.files import Files, LocalFiles
+from everview.hub.files import Files
 from everview.hub.filling import fill
 from everview.hub.gate import Gate
+from everview.hub.generations import Shipping, restore
 from everview.hub.inbox import Arrival
-from everview.hub.marks import GATE
-from everview.hub.record import Record
+from everview.hub.marks import GATE, gate_head
+from everview.hub.record import Record, require_epoch
 from everview.hub.tables import Catalog
 from everview.replication.report import OnProgress, Progress
 
@@ -42,10 +43,20 @@ refreshes beside it: back it up and put it back together with them.
 class Peering:
     """The gate of a store, if it has one."""
 
-    def __init__(self, files: Files, catalog: Catalog, name: str, record: Record) -> None:
+    def __init__(
+        self,
+        files: Files,
+        catalog: Catalog,
+        name: str,
+        record: Record,
+        check: Callable[[], None] | None = None,
+    ) -> None:
         self._files = files
+        self._near = files.near()
         self._catalog = catalog
         self._name = name
+        self._check = check or (lambda: require_epoch(files, record))
+        """StoreError when a later hub has the store."""
         self._gate: Gate | None = None
         self._damage: StoreError | None = None
         self._fits = False
@@ -53,13 +64,35 @@ class Peering:
         """The record by which views were last announced: to find it again takes a look at all of them."""
         if record.gate:
             files.remove(EXPORTS)
-            files.remove(_DRAFT)
-            if files.exists(_FILE):
+            self._near.remove(_DRAFT)
+            if self._is_there():
                 try:
                     self._gate = self._open(_FILE, record)
                     self._fits = self._gate.told(record.gate) is not None
                 except StoreError as error:  # the hub can be read and written to without it
                     self._damage = error
+            if self._gate is not None:
+                self._gate = self._kept(self._gate)
+
+    @property
+    def _is_far(self) -> bool:
+        """Whether the gate's file lies elsewhere than the hub's."""
+        return self._near is not self._files
+
+    def _is_there(self) -> bool:
+        if self._is_far:
+            return restore(self._files, self._near.local(_FILE), gate_head(self._near))
+        return self._near.exists(_FILE)
+
+    def _kept(self, gate: Gate) -> Gate:
+        """A gate whose commits last, wherever its file lies."""
+        if self._is_far:
+            try:
+                gate.keep(Shipping(self._files, gate.path, self._check))
+            except BaseException:
+                gate.close()
+                raise
+        return gate
 
     @property
     def arrived(self) -> int:
@@ -67,20 +100,13 @@ class Peering:
         return self._gate.arrived if self._gate is not None else 0
 
     def _open(self, path: str, record: Record) -> Gate:
-        return Gate(self._files.local(path), self._catalog.program, self._name, record.epoch)
+        return Gate(self._near.local(path), self._catalog.program, self._name, record.epoch)
 
     def make(self, record: Record, on_progress: OnProgress | None) -> Record:
         """Make a gate with what the last refresh has; it counts when the record is made that is returned."""
-        if not isinstance(self._files, LocalFiles):
-            uri = self._files.uri("")
-            raise StoreError(
-                f"{uri} is no folder of this machine, and a hub talks with sites through an SQLite file in "
-                "its folder: keep the hub in a local folder, or write what the sites have with `hub.insert`",
-                path=uri,
-            )
-        self._files.remove(_DRAFT)
-        self._files.create(f"{FOLDER}/about.txt", _ABOUT.encode())
-        self._files.create(f"{_DRAFT}/about.txt", _ABOUT.encode())
+        self._near.remove(_DRAFT)
+        self._near.create(f"{FOLDER}/about.txt", _ABOUT.encode())
+        self._near.create(f"{_DRAFT}/about.txt", _ABOUT.encode())
         draft = self._open(f"{_DRAFT}/gate.db", record)
         try:
             on_rows = _told_of(self._files.uri(""), on_progress)
@@ -88,14 +114,15 @@ class Peering:
             word = draft.start(record.arrived)
         finally:
             draft.close()
-        self._files.settle(_DRAFT)
+        self._near.settle(_DRAFT)
         self.close()
-        for name in self._files.list(FOLDER):
+        for name in self._near.list(FOLDER):
             if f"{FOLDER}/{name}".startswith(_FILE):
-                self._files.remove(f"{FOLDER}/{name}")
-        self._files.move(f"{_DRAFT}/gate.db", _FILE)
-        self._files.remove(_DRAFT)
-        self._gate = self._open(_FILE, record)
+                self._near.remove(f"{FOLDER}/{name}")
+        # One file under two names until the draft's is gone, which nobody opens.
+        self._near.copy(f"{_DRAFT}/gate.db", _FILE)
+        self._near.remove(_DRAFT)
+        self._gate = self._kept(self._open(_FILE, record))
         self._fits = True
         now = time.time_ns() // 1000
         return msgspec.structs.replace(record, number=record.number + 1, made_us=now, gate=word)
@@ -111,7 +138,7 @@ class Peering:
     @property
     def _the_gate(self) -> Gate:
         if self._gate is None:
-            path = self._files.local(_FILE)
+            path = self._near.local(_FILE)
             found = "is missing" if self._damage is None else f"cannot be opened ({self._damage})"
             raise StoreError(
                 f"{path}, through which this hub talks with sites, {found}: put it back; or call "

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema
+from everview.hub.files import Files
 from everview.hub.memory import Memory
 from everview.hub.operating import operate
 from everview.hub.outcome import Change
@@ -47,7 +48,7 @@ class Result:
 class Plant:
     """What all tasks know."""
 
-    uri: str
+    files: Files
     targets: int
     version: int
     kept: tuple[Kept, ...]

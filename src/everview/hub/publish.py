@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 
+from everview.errors import StoreError
 from everview.hub import publications
 from everview.hub.contents import contents, stored_table
-from everview.hub.delta import Mark, State, commit, new_file, state
+from everview.hub.delta import Mark, State, commit, new_file, rows_in, state
 from everview.hub.files import Files
 from everview.hub.jobs import job
 from everview.hub.publications import Publication, Published
@@ -73,7 +75,7 @@ def publish(spark: SparkSession, files: Files, catalog: Catalog, record: Record)
     tables = {}
     for name in catalog.program.names():
         mark = Mark(name, record.refresh, _digest(catalog, record, name))
-        found = state(files.uri(folder_of(name)), name)
+        found = state(files, folder_of(name), name)
         if found is None or not found.shows(mark):
             found = _write(spark, files, catalog, record, mark)
             written.append(name)
@@ -100,18 +102,21 @@ def _write(spark: SparkSession, files: Files, catalog: Catalog, record: Record, 
     added = []
     if record.runs(stored_table(catalog, mark.table)):
         rows = contents(spark, files, catalog, record, mark.table)
+        seen = Observation()
+        counted = rows.toDF(*(column.name for column in schema)).observe(seen, F.count("*").alias("rows"))
         with job(spark.sparkContext, mark.table):
-            rows.toDF(*(column.name for column in schema)).write.parquet(files.uri(path))
+            counted.write.parquet(files.uri(path))
         # Not below it: what a task left there that was given up is no part of the rows.
         names = {name for name in files.list(path) if name.endswith(".parquet")}
         entries = [entry for entry in files.find(path) if entry.path.removeprefix(f"{path}/") in names]
         added = [action for entry in entries if (action := new_file(files, entry, folder)) is not None]
-    uri = files.uri(folder_of(mark.table))
-    commit(uri, schema, added, mark)
-    found = state(uri, mark.table)
-    if found is None:
-        raise RuntimeError(f"{uri} has no log right after a commit")
-    return found
+        if (found := rows_in(added)) != seen.get["rows"]:
+            raise StoreError(
+                f"{seen.get['rows']} rows of {mark.table} were written, but the files have {found}; nothing "
+                f"was published: publish again, and see docs/OBJECT_STORES.md on how Spark writes there",
+                path=path,
+            )
+    return commit(files, folder_of(mark.table), schema, added, mark)
 
 
 def _record(files: Files, record: Record, tables: dict[str, Published]) -> None:

@@ -169,7 +169,7 @@ class SnapshotReader(DataSourceReader):
         history = History(files)
         if "refresh" in options:
             refresh = _number(options, "refresh")
-        self._uri = files.uri("")
+        self._files = files
         self._record = _record(history, refresh)
         self._shape = read_shape(files, self._record.program, name)
         self._chosen = chosen_fields(self._shape, schema)
@@ -190,7 +190,7 @@ class SnapshotReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one range."""
         piece: _Piece = partition.value
-        rows = search(piece.request, piece.low, piece.high, open_part(self._uri), None)
+        rows = search(piece.request, piece.low, piece.high, open_part(self._files), None)
         if rows is not None:
             yield from batches(self._shape.fields, self._chosen, _plain(rows, self._shape), piece.commit)
 

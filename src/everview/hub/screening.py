@@ -22,6 +22,7 @@ from everview.hub import offers
 from everview.hub.files import Files
 from everview.hub.inbox import FOLDER as INBOX
 from everview.hub.inbox import Arrival, number_of, parquet_files, read_mark
+from everview.hub.marks import MARK
 from everview.language.program import Program
 from everview.language.relations import Relation
 
@@ -105,12 +106,14 @@ class Screening:
         text = str(failure)
         found = {}
         for arrival in arrivals:
-            if arrival.folder in text or any(path in text for path in arrival.parts):
+            if arrival.folder in text or any(path in text for path in _elsewhere(arrival)):
                 found[arrival.folder] = f"Spark cannot read it: {_line(failure)}"
-            try:
-                self._read_through(arrival)
-            except _UnfitError as error:
-                found[arrival.folder] = str(error)
+            # Files that cannot be reached now say nothing about the write.
+            with suppress(StoreError):
+                try:
+                    self._read_through(arrival)
+                except _UnfitError as error:
+                    found[arrival.folder] = str(error)
         if not found:
             return None
         self._blamed.update(found)
@@ -147,8 +150,10 @@ class Screening:
         """How many rows a file has that fits the relation."""
         name = path.rpartition("/")[2]
         try:
-            with pq.ParquetFile(self._files.local(path)) as file:
+            with self._files.open(path) as opened, pq.ParquetFile(opened) as file:
                 schema, metadata = file.schema_arrow, file.metadata
+        except FileNotFoundError as error:
+            raise _UnfitError(f"{name} is missing") from error
         except (pa.ArrowException, OSError) as error:
             raise _UnfitError(f"{name} is damaged: {_line(error)}") from error
         wanted = arrow_schema(relation.schema)
@@ -166,48 +171,66 @@ class Screening:
         """Read all pages and compare their checksums, where they have any."""
         for path in parquet_files(self._files, arrival):
             try:
-                with pq.ParquetFile(self._files.local(path), page_checksum_verification=True) as file:
+                with (
+                    self._files.open(path) as opened,
+                    pq.ParquetFile(opened, page_checksum_verification=True) as file,
+                ):
                     for batch in file.iter_batches():
                         batch.validate(full=True)
             except (pa.ArrowException, OSError) as error:
                 raise _UnfitError(f"{path.rpartition('/')[2]} is damaged: {_line(error)}") from error
 
     def _set_aside(self, name: str, reason: str) -> Rejected:
-        """Move it away, and say why; what was set aside before under this name stays."""
+        """Copy it, say why, then remove it; what was set aside before under this name stays.
+
+        The reason is there when all is copied: without it the next time goes on with the copying, with it
+        there is another copy. The mark goes before the rest, and a write without a mark is no write.
+        """
         kept, number = name, 1
-        while self._files.exists(f"{FOLDER}/{kept}"):
+        while self._files.exists(f"{FOLDER}/{kept}/{_REASON}"):
             number += 1
             kept = f"{name}-{number}"
-        # What is no folder gets one.
-        inside = "" if self._files.list(f"{INBOX}/{name}") else f"/{name}"
-        offer = self._gather(name)
-        self._files.move(f"{INBOX}/{name}", f"{FOLDER}/{kept}{inside}")
+        place = f"{INBOX}/{name}"
+        arrival = self._adopted(name)
+        for path in parquet_files(self._files, arrival) if arrival is not None else ():
+            with suppress(StoreError):  # it may be what is missing
+                self._files.copy(path, f"{FOLDER}/{kept}/{path.rpartition('/')[2]}")
+        for entry in self._files.find(INBOX):
+            if entry.path == place:  # what is no folder gets one
+                self._files.copy(place, f"{FOLDER}/{kept}/{name}")
+            elif entry.path.startswith(f"{place}/"):
+                self._files.copy(entry.path, f"{FOLDER}/{kept}/{entry.path.removeprefix(f'{place}/')}")
         self._files.create(f"{FOLDER}/{kept}/{_REASON}", f"{reason}\n".encode())
-        if offer is not None:
-            offers.remove(self._files, *offer)
+        self._files.remove_file(f"{place}/{MARK}")
+        self._files.remove(place)
+        if arrival is not None and arrival.offer is not None:
+            offers.remove(self._files, *arrival.offer)
         return Rejected(kept, reason)
 
-    def _gather(self, name: str) -> tuple[str, int] | None:
-        """Put the files of an adopted write to its mark; the writer and batch that it is."""
+    def _adopted(self, name: str) -> Arrival | None:
+        """The write of another process that a folder of the inbox stands for; its files lie elsewhere."""
         try:
             arrival = read_mark(self._files, name)
         except (StoreError, msgspec.DecodeError):
             return None
-        if arrival.offer is not None:
-            for path in parquet_files(self._files, arrival):
-                with suppress(StoreError):  # it may be what is missing
-                    self._files.move(path, f"{INBOX}/{name}/{path.rpartition('/')[2]}")
-        return arrival.offer
+        return arrival if arrival.offer is not None else None
 
     def refuse(self, offered: Mapping[str, str]) -> tuple[Rejected, ...]:
         """Set aside writes of other processes that are not even fit to be adopted, for these reasons."""
         found = []
         for folder, reason in offered.items():
             kept = f"{folder.replace('/', '-')}-{uuid.uuid4().hex[:8]}"
-            self._files.move(folder, f"{FOLDER}/{kept}")
+            for entry in self._files.find(folder):
+                self._files.copy(entry.path, f"{FOLDER}/{kept}/{entry.path.removeprefix(f'{folder}/')}")
             self._files.create(f"{FOLDER}/{kept}/{_REASON}", f"{reason}\n".encode())
+            self._files.remove(folder)
             found.append(Rejected(kept, reason))
         return tuple(found)
+
+
+def _elsewhere(arrival: Arrival) -> list[str]:
+    """The paths of its files that are not in its folder."""
+    return [path for piece in arrival.pieces() for path in piece.parts or () if "/" in path]
 
 
 def _has_nulls(metadata: pq.FileMetaData, place: int) -> bool:

@@ -7,6 +7,8 @@ hub's own jobs (see `jobs`) and, on a cluster, this package among the files of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 
 from everview.engines.spark.by_python import register_functions
@@ -17,8 +19,11 @@ from everview.hub.shipping import ship
 __all__ = ["hub_session", "is_connect"]
 
 
-def hub_session(spark: SparkSession | None) -> SparkSession:
-    """A session with the settings that a hub's SQL needs, of the given application or a local one."""
+def hub_session(spark: SparkSession | None, hadoop: Mapping[str, str]) -> SparkSession:
+    """A session with the settings that a hub's SQL and files need, of the given application or a local one.
+
+    `hadoop` are those of its files.
+    """
     given = spark if spark is not None else start_session()
     if is_connect(given):
         raise StoreError(
@@ -33,6 +38,11 @@ def hub_session(spark: SparkSession | None) -> SparkSession:
             session.conf.set(setting.name, setting.value)
     # Each shuffle would be a job of its own, and a refresh has many small ones.
     session.conf.set("spark.sql.adaptive.enabled", "false")
+    if hadoop:
+        # Spark shows settings and options that differ from its own, but for those whose names match this.
+        session.conf.set("spark.sql.redaction.options.regex", r"(?i)url|^fs\.")
+        for name, value in hadoop.items():
+            session.conf.set(name, value)
     return register_functions(session)
 
 

@@ -203,7 +203,7 @@ class SmallRefresh:
         self._outcome.jobs += 1
         requests = [found for _, found in asked]
         what = f"looks up {self._catalog.words.of_tables(tables)}"
-        rows = collect(self._spark, self._files.uri(""), requests, self._tasks, self._most, what)
+        rows = collect(self._spark, self._files, requests, self._tasks, self._most, what)
         if rows is None:
             raise TooManyRowsError(self._outcome.jobs)
         self._found.update({known: table for (known, _), table in zip(asked, rows, strict=True)})

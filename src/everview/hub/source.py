@@ -12,7 +12,7 @@ process of Python for most of what is asked here, so each part is loaded when it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["EverviewSource", "PushingSource", "register"]
 
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_OWN = (
+    "cache_",
+    "gate_",
+    "retry_",
+    "spark_uri",
+    "allow_http",
+    "allow_invalid",
+    "connect_timeout",
+    "proxy_url",
+)
 
 
 def register(spark: SparkSession) -> None:
@@ -86,7 +96,7 @@ class EverviewSource(DataSource):
         uri = self.options.get("store") or self.options.get("path")
         if not uri:
             raise DataError('say which store: option("store", uri), or load(uri)', expected="a folder or URI")
-        return open_files(uri)
+        return open_files(uri, _of_the_store(self.options))
 
     def _name(self) -> str:
         name = self.options.get("name")
@@ -139,3 +149,9 @@ class PushingSource(EverviewSource):
         from everview.hub.reading import PushingReader  # noqa: PLC0415
 
         return PushingReader(self._files(), self._name(), self.options, self._refresh, schema)
+
+
+def _of_the_store(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are for an object store, or Hadoop (docs/OBJECT_STORES.md)."""
+    kinds = ("aws_", "azure_", "google_", "fs.", "spark.hadoop.", *_OWN)
+    return {name: value for name, value in options.items() if name.startswith(kinds)}

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema
 from everview.hub.asking import request, wanted_by
-from everview.hub.files import open_files
 from everview.hub.lookup import open_part
 from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_found
@@ -67,7 +66,7 @@ class _Station:
         self._target = target
         self._streams = streams
         self._range = range_of(target, plant.targets)
-        self._opened = open_part(plant.uri)
+        self._opened = open_part(plant.files)
         self._memory = Memory()
         self._rows: dict[str, pa.Table] = {}
         self._pending: list[tuple[str, pa.Table]] = []
@@ -193,6 +192,6 @@ class _Station:
         path = f"{FOLDER}/{uuid.uuid4().hex}.arrow"
         content, parts = packed(path, [table for _, table in self._pending])
         if parts:
-            open_files(self._plant.uri).create(path, content)
+            self._plant.files.create(path, content)
         named = zip(self._pending, parts, strict=True)
         self._results += [Result(name, part=part) for (name, _), part in named]

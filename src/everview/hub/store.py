@@ -59,7 +59,7 @@ class Store:
         self.catalog = dataclasses.replace(catalog, ids=self.record.ids)
         write_shapes(files, self.catalog)
         self.inbox = recover(files, self.record, name)
-        self.peering = Peering(files, catalog, name, self.record)
+        self.peering = Peering(files, catalog, name, self.record, self._require_epoch)
         self.inbox.pass_over(self.peering.arrived)
         self.peering.announce(self.record, self.at)
         self.compactor = Compactor(spark, files, catalog.layouts, catalog.words)
@@ -84,6 +84,9 @@ class Store:
         """StoreError when it was given up by us."""
         if self.is_closed:
             raise StoreError(f"{self.name} is closed: open it again")
+
+    def _require_epoch(self) -> None:
+        require_epoch(self.files, self.record)
 
     def require_ours(self) -> None:
         """StoreError when it is no longer ours, as far as can be known."""

@@ -13,7 +13,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -21,11 +21,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from everview.errors import DataError
-from everview.hub.files import Files, open_files
+from everview.hub.files import Files
 from everview.hub.marks import gate_head, whole_writes
 from everview.hub.offers import offered
 
-__all__ = ["FOLDER", "InboxSource", "Stream", "check_trigger"]
+__all__ = ["FOLDER", "InboxSource", "Stream", "check_trigger", "inbox_source"]
 
 FOLDER = "stream"
 """Where the checkpoint is."""
@@ -54,6 +54,9 @@ def check_trigger(trigger: object) -> str:
 class InboxSource(DataSource):
     """The writes that have arrived in a store, as a stream of their numbers and folders' names."""
 
+    files: ClassVar[Files]
+    """Where they lie. Spark shows the options of a source, and these files may have secrets in theirs."""
+
     @classmethod
     def name(cls) -> str:
         """The format that `readStream` is given."""
@@ -65,12 +68,12 @@ class InboxSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002  (Spark's)
         """Made in the process that Spark asks for offsets."""
-        return _Reader(self.options["uri"], self.options["run"])
+        return _Reader(self.files, self.options["run"])
 
 
 class _Reader(DataSourceStreamReader):
-    def __init__(self, uri: str, run: str) -> None:
-        self._files = open_files(uri)
+    def __init__(self, files: Files, run: str) -> None:
+        self._files = files
         self._run = run
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name, like those below)
@@ -80,7 +83,7 @@ class _Reader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802, ARG002
         """As it was if nothing has arrived, but in this run."""
         numbers = [number for number, _ in whole_writes(self._files)]
-        head = gate_head(self._files)
+        head = gate_head(self._files.near())
         gate = start.get("gate", 0) if head is None else head
         # Once they are taken in they are gone, and there is no news in that.
         waiting = [f"{writer}/{batch}" for writer, batch in offered(self._files)]
@@ -102,6 +105,11 @@ class _Reader(DataSourceStreamReader):
         return iter(partition.value)
 
 
+def inbox_source(files: Files) -> type[InboxSource]:
+    """The source of the writes in these files."""
+    return type("Source", (InboxSource,), {"files": files})
+
+
 class Stream:
     """Starts the stream of a store's inbox."""
 
@@ -109,7 +117,7 @@ class Stream:
         self._spark = spark
         self._hub = hub
         self._files = files
-        spark.dataSource.register(InboxSource)
+        spark.dataSource.register(inbox_source(files))
         for name, value in _SETTINGS.items():
             spark.conf.set(name, value)
 
@@ -120,9 +128,7 @@ class Stream:
             # Its rows are no news to the hub, and to read them takes a job.
             batch()
 
-        source = self._spark.readStream.format(InboxSource.name()).options(
-            uri=self._files.uri(""), run=uuid.uuid4().hex
-        )
+        source = self._spark.readStream.format(InboxSource.name()).options(run=uuid.uuid4().hex)
         sink = source.load().writeStream.foreachBatch(call).trigger(processingTime=trigger)
         # So Spark's page of streams knows it; a session has no two streams of one name at once.
         sink = sink.queryName(f"{self._hub}: inbox")

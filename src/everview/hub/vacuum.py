@@ -127,7 +127,7 @@ def _folders(files: Files, kept: set[int], before: float) -> tuple[int, dict[str
         place = f"{FOLDER}/{table}"
         inner = [name for name in files.list(place) if _ROWS.fullmatch(name)]
         unnamed = [name for name in inner if f"{place}/{name}" not in named]
-        current = state(files.uri(place), table) if unnamed else None
+        current = state(files, place, table) if unnamed else None
         for name in unnamed:
             if current is not None and name in current.folders:
                 continue

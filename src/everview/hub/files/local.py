@@ -1,10 +1,4 @@
-"""The files of a hub behind one small interface; nothing else in `hub/` touches a file system.
-
-Paths are relative to the hub's URI, with `/` between their parts. The contract that every implementation
-keeps: `create` makes a file whole or not at all, and never replaces one; what it made outlasts a loss of
-power, and so what is created after it is never there alone; what a listing shows can be read. A draft, a file
-on its way to its name, begins with a dot; a listing does not show it, a search does.
-"""
+"""The files of a hub in a folder of this machine."""
 
 from __future__ import annotations
 
@@ -16,101 +10,25 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
-from urllib.parse import unquote, urlsplit
+from typing import BinaryIO
 
 from everview.errors import StoreError
+from everview.hub.files.interface import Entry, LockedError
 
-__all__ = ["Entry", "Files", "LocalFiles", "LockedError", "open_files"]
+__all__ = ["LocalFiles"]
 
 _DRAFT = re.compile(r"\.[0-9a-f]{32}")
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file: its path, its bytes, and when it was last written, in microseconds since 1970."""
-
-    path: str
-    size: int
-    written_us: int
-
-
-class LockedError(Exception):
-    """A file is locked by another, who wrote `owner` into it."""
-
-    def __init__(self, owner: bytes) -> None:
-        self.owner = owner
-        super().__init__("locked")
-
-
-class Files(Protocol):
-    """What a hub needs of a file system."""
-
-    def create(self, path: str, content: bytes) -> bool:
-        """Create a file with this content unless there is one; whether it was created."""
-        ...
-
-    def read(self, path: str) -> bytes:
-        """The content of a file."""
-        ...
-
-    def list(self, folder: str) -> list[str]:
-        """The names in a folder, sorted; none when there is no such folder."""
-        ...
-
-    def find(self, folder: str) -> tuple[Entry, ...]:
-        """All files in a folder and below it, drafts too, in the order of their paths."""
-        ...
-
-    def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
-        ...
-
-    def remove(self, path: str) -> None:
-        """Remove a file, or a folder and all in it; nothing happens when there is none."""
-        ...
-
-    def move(self, path: str, target: str) -> None:
-        """Give a file or folder another path, where nothing is."""
-        ...
-
-    def settle(self, folder: str) -> None:
-        """Make what others, such as Spark, have written into a folder outlast a loss of power."""
-        ...
-
-    def sweep(self, folder: str) -> None:
-        """Remove from a folder what a crash has left of files that were never made."""
-        ...
-
-    def lock(self, path: str, owner: bytes) -> Callable[[], object] | None:
-        """Lock a file until the answer is called or this process ends; None where there are no locks.
-
-        LockedError when another has it, be it in this process.
-        """
-        ...
-
-    def remove_file(self, path: str) -> None:
-        """Remove a file; nothing happens when there is none."""
-        ...
-
-    def uri(self, path: str) -> str:
-        """Where Spark finds it."""
-        ...
-
-    def local(self, path: str) -> str:
-        """A file of this machine with the same content, to be mapped into memory."""
-        ...
-
-
 class LocalFiles:
     """A folder of this machine."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, hadoop: Mapping[str, str] | None = None) -> None:
+        self._root = root.absolute()  # tasks have another working folder
+        self._hadoop = dict(hadoop or {})
 
     def create(self, path: str, content: bytes) -> bool:
         """Write beside it, then give it its name: a link fails where a rename would replace."""
@@ -132,6 +50,19 @@ class LocalFiles:
         _sync(target.parent)
         return True
 
+    def copy(self, path: str, target: str) -> None:
+        """Give it a second name: a file never changes, so both are as good as two."""
+        place, goal = self._root / path, self._root / target
+        try:
+            self._make_folder(goal.parent)
+            goal.hardlink_to(place)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot copy {place} to {goal}: {error.strerror}", path=str(place)) from error
+        _sync(goal)
+        _sync(goal.parent)
+
     def _make_folder(self, folder: Path) -> None:
         """Make a folder and those above it, each of which is to last."""
         if folder.is_dir():
@@ -148,6 +79,10 @@ class LocalFiles:
             raise StoreError(
                 f"cannot read {self._root / path}: {error.strerror}", path=str(self._root / path)
             ) from error
+
+    def open(self, path: str) -> BinaryIO:
+        """The file itself."""
+        return (self._root / path).open("rb")
 
     def list(self, folder: str) -> list[str]:
         """The names in a folder, without drafts."""
@@ -180,17 +115,6 @@ class LocalFiles:
             shutil.rmtree(place, ignore_errors=True)
         else:
             place.unlink(missing_ok=True)
-
-    def move(self, path: str, target: str) -> None:
-        """Rename it."""
-        place, goal = self._root / path, self._root / target
-        try:
-            self._make_folder(goal.parent)
-            place.rename(goal)
-        except OSError as error:
-            raise StoreError(f"cannot move {place} to {goal}: {error.strerror}", path=str(place)) from error
-        _sync(place.parent)
-        _sync(goal.parent)
 
     def settle(self, folder: str) -> None:
         """Every file and folder in it, and its name, and those of the folders above it."""
@@ -235,18 +159,36 @@ class LocalFiles:
         """Remove a file."""
         try:
             (self._root / path).unlink(missing_ok=True)
+        except NotADirectoryError:
+            return
         except OSError as error:
             raise StoreError(
                 f"cannot remove {self._root / path}: {error.strerror}", path=str(self._root / path)
             ) from error
 
-    def uri(self, path: str) -> str:
-        """A file: URI, so that Spark looks nowhere else."""
-        return (self._root / path).absolute().as_uri()
-
     def local(self, path: str) -> str:
         """The file itself."""
         return str(self._root / path)
+
+    def near(self) -> LocalFiles:
+        """They are."""
+        return self
+
+    def uri(self, path: str) -> str:
+        """A file: URI, so that Spark looks nowhere else."""
+        return (self._root / path).as_uri()
+
+    def hadoop(self) -> Mapping[str, str]:
+        """What the user gave for it."""
+        return self._hadoop
+
+    def redacted(self, text: str) -> str:
+        """There is nothing secret."""
+        return text
+
+    def delta(self, path: str) -> tuple[str, dict[str, str] | None]:
+        """As for Spark."""
+        return self.uri(path), None
 
 
 def _sync(path: Path) -> None:
@@ -262,14 +204,3 @@ def _unlock(opened: int) -> None:
     """Unlocked before it is closed: a process that was forked meanwhile has it open too."""
     fcntl.flock(opened, fcntl.LOCK_UN)
     os.close(opened)
-
-
-def open_files(uri: str | Path) -> Files:
-    """The files at a folder or URI; so far `file:` and plain paths."""
-    text = str(uri)
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        return LocalFiles(Path(unquote(parts.path)))
-    if "://" in text:
-        raise StoreError(f"a hub cannot be kept at {text} yet: give a folder or a file: URI", path=text)
-    return LocalFiles(Path(text))
