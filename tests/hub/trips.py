@@ -95,6 +95,7 @@ class Trip:
 
     def run_and_kill(self):
         """Start the job, play, and kill it some time after its first new batch."""
+        self.refresh()  # what the last one has left is none
         before = self.batches()
         self.start()
         self.until(lambda: self.batches() > before)
