@@ -13,7 +13,7 @@ from tests.hub.quick import quickly
 
 import everview
 from everview.errors import DataError, MissingDependencyError, StoreError
-from everview.hub import Hub, why
+from everview.hub import Hub, register, why
 from everview.hub.tables import catalog
 from everview.language.program import Program
 
@@ -212,6 +212,8 @@ def test_spark_connect_is_refused_in_one_sentence(hub, tmp_path):
     assert not any((tmp_path / "other" / "refreshes").glob("*"))
     with pytest.raises(DataError, match=r"visit cannot take a DataFrame of Spark Connect"):
         hub.insert("visit", connect("DataFrame"))
+    with pytest.raises(StoreError, match=r"cannot be registered through Spark Connect"):
+        register(connect("Session"))
 
 
 @pytest.mark.parametrize("missing", ["xxhash", "pyarrow"])

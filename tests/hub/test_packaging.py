@@ -23,8 +23,12 @@ TASKS = (
     "everview.engines.spark.by_python",
     "everview.hub.changes",
     "everview.hub.compact",
+    "everview.hub.following",
     "everview.hub.lookup",
+    "everview.hub.offering",
+    "everview.hub.reading",
     "everview.hub.sending",
+    "everview.hub.source",
     "everview.hub.stations",
     "everview.hub.streaming",
 )

@@ -7,16 +7,15 @@ long is given up, and what was held for it goes.
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator
-
-import msgspec
 
 from everview.errors import DataError
 from everview.hub.files import Files
-from everview.hub.retention import now_us
 
-__all__ = ["DAYS", "FOLDER", "SIGN_US", "check_name", "held", "note"]
+__all__ = ["DAYS", "FOLDER", "SIGN_US", "check_name", "held", "note", "now_us"]
 
 FOLDER = "consumers"
 
@@ -29,6 +28,11 @@ SIGN_US = 3600 * 1_000_000
 _DAY_US = 24 * 60 * 60 * 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NOTE = re.compile(r"(\d{12,})-(\d{16,})\.json")
+
+
+def now_us() -> int:
+    """The time, in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def check_name(name: str) -> str:
@@ -47,7 +51,7 @@ def note(files: Files, consumer: str, refresh: int, what: str) -> None:
 
     The last note counts, also where it goes back: a checkpoint may have been put back from before.
     """
-    content = msgspec.json.encode({"reads": what, "refresh": refresh})
+    content = json.dumps({"reads": what, "refresh": refresh}).encode()
     mine = f"{refresh:012}-{now_us():016}.json"
     files.create(f"{FOLDER}/{consumer}/{mine}", content)
     for name in files.list(f"{FOLDER}/{consumer}"):

@@ -13,10 +13,9 @@ import itertools
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import types as st
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -32,19 +31,21 @@ from everview.errors import DataError, StoreError
 from everview.hub import consumers
 from everview.hub.changes import Difference, difference
 from everview.hub.files import Files
-from everview.hub.history import History
 from everview.hub.lookup import open_part, ranges
-from everview.hub.reading import TASK_ROWS, batches, chosen_fields, task_count
-from everview.hub.record import Record
-from everview.hub.retention import now_us
-from everview.hub.shapes import read_shape
+from everview.hub.reading import TASK_ROWS, batches, chosen_fields, shape_at, task_count
+
+if TYPE_CHECKING:
+    from everview.hub.history import History
+    from everview.hub.record import Record
+    from everview.hub.shapes import Shape
 
 __all__ = ["ChangeReader"]
 
 _LATEST, _EARLIEST = "latest", "earliest"
 
 
-class Offset(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Offset:
     """Everything up to `refresh` is told, and of the step after it the first `piece` of `of` ranges.
 
     The first step was, or will be, from `began` to `first`; `began` 0 is from nothing, `first` 0 is not known
@@ -90,17 +91,20 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rows = _limit(options, "maxRowsPerTrigger")
         label = options.get("consumer", "stream")
         self._label = consumers.check_name(label) if label else ""
-        self._history: History | None = History(files)
-        self._shape = read_shape(files, self._history.latest().program, name)
+        self._history: History | None = None
+        self._shape: Shape | None = shape_at(files, name, self._past().latest())
+        self._fields = self._shape.fields
         self._chosen = chosen_fields(self._shape, schema)
         self._until: int | None = None
         self._signed_us = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks need."""
-        return {**self.__dict__, "_history": None}
+        return {**self.__dict__, "_history": None, "_shape": None}
 
     def _past(self) -> History:
+        from everview.hub.history import History  # noqa: PLC0415  (a task does not need it, nor the codec)
+
         if self._history is None:
             self._history = History(self._files)
         return self._history
@@ -152,7 +156,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first = self._past().earliest() if self._from == _EARLIEST else last
             if not first:
                 return start
-            at = msgspec.structs.replace(at, first=first)
+            at = replace(at, first=first)
         self._sign(at)
         found = self._advanced(at, last, unlimited=isinstance(limit, ReadAllAvailable))
         return start if found == _read(start) else _told(found)
@@ -168,7 +172,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 pieces = at.of - at.piece
             else:
                 if not at.piece:
-                    at = msgspec.structs.replace(at, of=max(1, math.ceil(size / (self._rows or 1))))
+                    at = replace(at, of=max(1, math.ceil(size / (self._rows or 1))))
                 pieces = min(at.of - at.piece, math.floor(rows * at.of / size) if size else at.of)
                 # A batch has at least one range, however it was estimated.
                 pieces = max(pieces, 0 if begun else 1)
@@ -177,10 +181,10 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = True
             rows -= size * pieces / at.of
             if at.piece + pieces < at.of:
-                return msgspec.structs.replace(at, piece=at.piece + pieces)
-            at = msgspec.structs.replace(at, refresh=at.next, piece=0, of=1)
+                return replace(at, piece=at.piece + pieces)
+            at = replace(at, refresh=at.next, piece=0, of=1)
             refreshes -= 1
-        return at if at.piece else msgspec.structs.replace(at, of=1)
+        return at if at.piece else replace(at, of=1)
 
     def _size(self, at: Offset) -> int:
         found = self._difference(at)
@@ -189,7 +193,10 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _difference(self, at: Offset) -> Difference | None:
         """What the step after a place reads."""
         before = self._record(at.refresh) if at.refresh else None
-        return difference(self._shape, before, self._record(at.next))
+        after = self._record(at.next)
+        if self._shape is None:
+            self._shape = shape_at(open_files(self._uri), self._name, after)
+        return difference(self._shape, before, after)
 
     def _record(self, refresh: int) -> Record:
         try:
@@ -228,7 +235,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 room -= steps[0].change.rows
             if ends:
                 break
-            at = msgspec.structs.replace(at, refresh=at.next, piece=0, of=1)
+            at = replace(at, refresh=at.next, piece=0, of=1)
         return [*found, InputPartition(tuple(small))] if small else found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -237,14 +244,14 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for step in partition.value:
             rows = step.change.read(step.low, step.high, opened)
             if rows.num_rows:
-                yield from batches(self._shape.fields, self._chosen, rows, step.commit)
+                yield from batches(self._fields, self._chosen, rows, step.commit)
 
     def commit(self, end: dict[str, Any]) -> None:
         """What comes before is read, and need not be kept for this stream."""
         self._sign(_read(end), anew=True)
 
     def _sign(self, at: Offset, *, anew: bool = False) -> None:
-        now = now_us()
+        now = consumers.now_us()
         if at.consumer and (anew or now - self._signed_us > consumers.SIGN_US):
             consumers.note(self._files, at.consumer, at.needed, self._name)
             self._signed_us = now
@@ -275,12 +282,11 @@ def _limit(options: Mapping[str, str], option: str) -> int | None:
 
 
 def _told(offset: Offset) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(offset)
-    return found
+    return asdict(offset)
 
 
 def _read(offset: Mapping[str, Any]) -> Offset:
     try:
-        return msgspec.convert(offset, Offset)
-    except msgspec.ValidationError as error:
+        return Offset(**offset)
+    except TypeError as error:
         raise StoreError(f"the checkpoint has an offset that is none of ours: {offset}") from error

@@ -15,8 +15,8 @@ import io
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,18 +31,18 @@ from pyspark.sql.datasource import (
 
 from everview.engines.spark.types import arrow_schema, arrow_type
 from everview.errors import DataError, StoreError
-from everview.hub import offers
+from everview.hub import consumers, offers
 from everview.hub.changes import WEIGHT
 from everview.hub.files import Files
 from everview.hub.fitting import check_columns, missing
-from everview.hub.history import History
 from everview.hub.offers import Offer, Write
 from everview.hub.owning import check_owners
-from everview.hub.reading import COMMIT
-from everview.hub.retention import now_us
-from everview.hub.shapes import read_shape
+from everview.hub.reading import COMMIT, shape_at
 from everview.language.relations import Relation, Semantics
 from everview.language.types import Kind
+
+if TYPE_CHECKING:
+    from everview.hub.record import Record
 
 __all__ = ["BatchWriter", "StreamWriter", "stream_writer", "writer"]
 
@@ -97,8 +97,8 @@ def _target(
     files: Files, name: str, options: Mapping[str, str], schema: st.StructType, *, overwrite: bool
 ) -> _Target:
     """What is to be written, checked as far as the columns say."""
-    record = History(files).latest()
-    relation = read_shape(files, record.program, name).relation
+    record = _latest(files)
+    relation = shape_at(files, name, record).relation
     if relation is None:
         raise DataError(f"{name} is a view: write into the relations it reads", relation=name)
     if overwrite:
@@ -322,20 +322,29 @@ def _parquet(rows: pa.Table) -> bytes:
 # On the driver.
 
 
+def _latest(files: Files) -> Record:
+    """The last record, for the driver; a task needs none, nor their codec."""
+    from everview.hub.history import History  # noqa: PLC0415
+
+    return History(files).latest()
+
+
 def _messages(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
     return [message for message in messages if isinstance(message, Written)]
 
 
 def _commit(target: _Target, messages: Sequence[WriterCommitMessage | None], name: str, batch: int) -> None:
     """Mark a write as whole, unless it was before: in the store, or in a record."""
+    import msgspec  # noqa: PLC0415  (a task does not need it)
+
     files = target.files
     told = _messages(messages)
     writes = _writes(target.relation, told)
     query = next((message.query for message in told if message.query), "")
-    offer = Offer(name, batch, target.relation.name, query, now_us(), writes)
+    offer = Offer(name, batch, target.relation.name, query, consumers.now_us(), writes)
     if not writes:
         return
-    if History(files).latest().writers.get(name, -1) >= batch:
+    if _latest(files).writers.get(name, -1) >= batch:
         offers.remove(files, name, batch)
     elif not files.create(offers.mark_of(name, batch), msgspec.json.encode(offer)):
         _discard(files, messages)

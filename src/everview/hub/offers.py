@@ -13,8 +13,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Mapping
-
-import msgspec
+from dataclasses import dataclass, replace
 
 from everview.hub.files import Files
 
@@ -40,7 +39,8 @@ _ONCE = "once-"
 _BATCH = re.compile(r"\d{12,}")
 
 
-class Write(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Write:
     """Rows that are to be present, or not, in files at these paths."""
 
     present: bool
@@ -48,7 +48,8 @@ class Write(msgspec.Struct, frozen=True):
     parts: tuple[str, ...]
 
 
-class Offer(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Offer:
     """A batch of a query, for a relation. `query` is what people know it by, `writer` its name here."""
 
     writer: str
@@ -105,6 +106,8 @@ def waiting(files: Files, taken: Mapping[str, int]) -> tuple[list[Offer], dict[s
 
     What is left of those that are in one is removed.
     """
+    import msgspec  # noqa: PLC0415  (tasks name what they write by this module, and have no codec)
+
     found: list[Offer] = []
     damaged: dict[str, str] = {}
     for writer, batch in offered(files):
@@ -121,7 +124,7 @@ def waiting(files: Files, taken: Mapping[str, int]) -> tuple[list[Offer], dict[s
             continue
         # The clocks of writers may go back; the batches of a query do not.
         earlier = max((other.made_us for other in found if other.writer == writer), default=0)
-        found.append(msgspec.structs.replace(read, made_us=max(read.made_us, earlier)))
+        found.append(replace(read, made_us=max(read.made_us, earlier)))
     return sorted(found, key=lambda offer: (offer.made_us, offer.writer, offer.batch)), damaged
 
 

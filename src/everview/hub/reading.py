@@ -15,9 +15,8 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as st
@@ -35,15 +34,17 @@ from everview.engines.spark.types import arrow_table, arrow_type, column_names, 
 from everview.errors import DataError, EverviewError
 from everview.hub.changes import WEIGHT
 from everview.hub.files import Files
-from everview.hub.history import History
 from everview.hub.lookup import open_part, ranges
-from everview.hub.record import Record
 from everview.hub.runs import distinct
 from everview.hub.searching import Request, search
-from everview.hub.shapes import Shape, read_shape
 from everview.language.relations import Semantics
 from everview.language.types import BIGINT, Field, Kind
 from everview.language.values import check_rows
+
+if TYPE_CHECKING:
+    # They bring the codec of records, which no task needs.
+    from everview.hub.record import Record
+    from everview.hub.shapes import Shape
 
 __all__ = [
     "COMMIT",
@@ -52,6 +53,7 @@ __all__ = [
     "batches",
     "chosen_fields",
     "read_schema",
+    "shape_at",
     "task_count",
 ]
 
@@ -73,14 +75,20 @@ _KEYS = 1_000
 
 def read_schema(files: Files, name: str, options: Mapping[str, str]) -> tuple[st.StructType, int]:
     """The columns that a reader shows, and the refresh that is the last now, or was asked for."""
-    history = History(files)
-    record = history.at(_number(options, "refresh")) if "refresh" in options else history.latest()
-    fields = _all_fields(read_shape(files, record.program, name))
+    record = _record(files, _number(options, "refresh") if "refresh" in options else None)
+    fields = _all_fields(shape_at(files, name, record))
     if "columns" in options:
         known = {field.name: field for field in fields}
         wanted = [column.strip() for column in options["columns"].split(",")]
         fields = tuple(_known(known, name, column) for column in wanted)
     return st.StructType([st.StructField(f.name, spark_type(f.type), True) for f in fields]), record.refresh
+
+
+def shape_at(files: Files, name: str, record: Record) -> Shape:
+    """The shape of a relation or view."""
+    from everview.hub.shapes import read_shape  # noqa: PLC0415
+
+    return read_shape(files, record.program, name)
 
 
 def _number(options: Mapping[str, str], option: str) -> int:
@@ -166,12 +174,13 @@ class SnapshotReader(DataSourceReader):
         refresh: int | None,
         schema: st.StructType,
     ) -> None:
-        history = History(files)
         if "refresh" in options:
             refresh = _number(options, "refresh")
         self._files = files
-        self._record = _record(history, refresh)
-        self._shape = read_shape(files, self._record.program, name)
+        self._record = _record(files, refresh)
+        self._shape = shape_at(files, name, self._record)
+        self._fields = self._shape.fields
+        self._by_parity = self._shape.by_parity
         self._chosen = chosen_fields(self._shape, schema)
         self._hashes: Hashes | None = None
 
@@ -192,15 +201,21 @@ class SnapshotReader(DataSourceReader):
         piece: _Piece = partition.value
         rows = search(piece.request, piece.low, piece.high, open_part(self._files), None)
         if rows is not None:
-            yield from batches(self._shape.fields, self._chosen, _plain(rows, self._shape), piece.commit)
+            plain = _plain(rows, len(self._fields), parity=self._by_parity)
+            yield from batches(self._fields, self._chosen, plain, piece.commit)
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks need: the record names every file of the store."""
-        return {**self.__dict__, "_record": None}
+        return {**self.__dict__, "_record": None, "_shape": None}
 
 
-def _record(history: History, refresh: int | None) -> Record:
+def _record(files: Files, refresh: int | None) -> Record:
     """The state after a refresh; before the first one there is nothing."""
+    import msgspec  # noqa: PLC0415
+
+    from everview.hub.history import History  # noqa: PLC0415
+
+    history = History(files)
     if refresh is None:
         return history.latest()
     if not refresh:
@@ -208,11 +223,10 @@ def _record(history: History, refresh: int | None) -> Record:
     return history.at(refresh)
 
 
-def _plain(stored: pa.Table, shape: Shape) -> pa.Table:
+def _plain(stored: pa.Table, width: int, *, parity: bool) -> pa.Table:
     """The rows that are there, as often as they are, each with the weight 1."""
-    width = shape.width
     often = stored.column(f"c{width}").to_numpy()
-    if shape.by_parity:
+    if parity:
         often = often % 2
     rows = stored.select(column_names(width))
     if not np.all(often == 1):

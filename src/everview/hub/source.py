@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
-from everview.errors import DataError
+from everview.errors import DataError, StoreError
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceWriter
@@ -48,6 +48,15 @@ def register(spark: SparkSession) -> None:
 
     Filters are pushed down if the session has `spark.sql.python.filterPushdown.enabled` set by now.
     """
+    from everview.hub.session import is_connect  # noqa: PLC0415  (tasks import this module, and not these)
+    from everview.hub.shipping import ship  # noqa: PLC0415
+
+    if is_connect(spark):
+        raise StoreError(
+            'format("everview") cannot be registered through Spark Connect: register it with the session of '
+            "a driver, such as SparkSession.builder.master(...) makes, or by spark-submit"
+        )
+    ship(spark.sparkContext)
     _register(spark)
     # Where a DataFrame is written, Spark looks for the format in the thread's active session, be it another.
     active = SparkSession.getActiveSession()
