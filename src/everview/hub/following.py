@@ -195,7 +195,7 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before = self._record(at.refresh) if at.refresh else None
         after = self._record(at.next)
         if self._shape is None:
-            self._shape = shape_at(open_files(self._uri), self._name, after)
+            self._shape = shape_at(self._files, self._name, after)
         return difference(self._shape, before, after)
 
     def _record(self, refresh: int) -> Record:
