@@ -46,6 +46,7 @@ _OWN = (
 def register(spark: SparkSession) -> None:
     """Let a session read and write with `format("everview")`; it may be done again.
 
+    On a cluster it also sends this package to the executors, as a hub does (see `shipping`).
     Filters are pushed down if the session has `spark.sql.python.filterPushdown.enabled` set by now.
     """
     from everview.hub.session import is_connect  # noqa: PLC0415  (tasks import this module, and not these)
