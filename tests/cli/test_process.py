@@ -18,7 +18,7 @@ from everview.cli.chunks import Chunk
 from everview.cli.sources import Format, Source
 
 COMMANDS = ["init", "check", "insert", "delete", "query", "why", "explain", "status", "sync", "serve"]
-COMMANDS += ["hub", "token", "simulate"]
+COMMANDS += ["hub", "token", "package", "simulate"]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
 
 
@@ -174,7 +174,8 @@ def test_help_of_every_command_has_an_example_and_is_documented(command):
 def test_the_document_names_no_option_that_is_not_there():
     import re
 
-    known = {option for _, parameter in parameters() for option in parameter.opts} | {"--version", "--help"}
+    known = {option for _, parameter in parameters() for option in parameter.opts}
+    known |= {"--version", "--help", "--py-files"}  # the last one is spark-submit's
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", DOCUMENT)) <= known
 
 
