@@ -12,3 +12,4 @@ def test_six_devices_and_a_hub_converge(spark):
     counts = case(4, seconds=SECONDS, session=spark)
     assert counts["offline"] > 0
     assert counts["refreshes"] > 1
+    assert counts["states watched"] > 1

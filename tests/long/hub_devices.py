@@ -3,6 +3,9 @@
 Devices write all the time. They are offline for a while, killed and stopped; so is the hub, which is
 `everview hub`. They dial nobody but the hub. In the end every file has every acknowledged commit, once, and
 the hub's tables and views are what the reference makes of the union of these.
+
+One more device hosts nothing but an aggregate that the hub publishes. It has it without any base row,
+and what it shows is at every time what the hub had after some refresh.
 """
 
 import functools
@@ -11,16 +14,18 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from tests.hub.quick import quickly
 from tests.hub.served import HubProcess
-from tests.long.processes import Child, check, free_ports, heal
+from tests.long.processes import PUBLISHED, Child, check, free_ports, heal
 from tests.replication.process_site import PROGRAM
 
 import everview as ev
 from everview.engines.reference import evaluate_views
 from everview.engines.spark.session import start_session
+from everview.errors import SyncError
 from everview.hub import Hub
 from everview.language.order import sorted_rows
 
@@ -43,7 +48,34 @@ def summary():
 _session = functools.cache(functools.partial(start_session, master="local[2]"))
 
 
-def disturb(hub, devices, rng, seconds):
+class Watcher:
+    """A device that hosts what the hub publishes, and nothing else."""
+
+    def __init__(self, folder, hub):
+        self.hub = hub
+        self.site = ev.Site.open(
+            folder / "watcher.db", ev.Program.parse(PROGRAM), name="watcher", hosts=set(PUBLISHED)
+        )
+        assert "published by hub" in self.site.explain("balances")
+        self.states = set()
+
+    def look(self):
+        """A transfer is in a refresh whole or not at all: in all that is ever shown, the balances add up."""
+        self.site.sync(self.hub.address)
+        shown = self.site.rows("balances")
+        assert sum(balance for _, _, balance in shown) == 0, shown
+        self.states.add(tuple(shown))
+        return shown
+
+
+def balances(found):
+    """What the reference makes of the published view."""
+    program = ev.Program.parse(PROGRAM)
+    base = {name: found[name] for name in program.relations}
+    return sorted_rows(evaluate_views(program, base)["balances"].rows)
+
+
+def disturb(hub, devices, watcher, rng, seconds):
     """Take devices off and on, kill and stop them, and the hub once in a while, until the time is over."""
     began = time.monotonic()
     back = {}  # device, or hub → when, and how it comes back
@@ -68,6 +100,9 @@ def disturb(hub, devices, rng, seconds):
             hub.start()
             killed = time.monotonic()
             counts["hub_kills"] += 1
+        if drawn > 0.8 and hub not in back:
+            with suppress(SyncError):
+                watcher.look()
         device = rng.choice(devices)
         if device in back:
             continue
@@ -93,7 +128,7 @@ def check_hub(store, found, session):
     program = ev.Program.parse(PROGRAM)
     with quickly(Hub.open(store, program, spark=session)) as hub:
         shown = {name: hub.rows(name) for name in program.names()}
-    assert shown == found
+    assert {name: rows for name, rows in shown.items() if name not in PUBLISHED} == found
     base = {name: shown[name] for name in program.relations}
     for view, wanted in evaluate_views(program, base).items():
         assert shown[view] == sorted_rows(wanted.rows), view
@@ -106,15 +141,18 @@ def case(seed, seconds=SECONDS, session=None):
         hub = HubProcess(folder, PROGRAM, "--insecure", "--trigger", "500 milliseconds").start()
         ports = free_ports(DEVICES)
         devices = [Child(folder, n, ports[n], [hub.address]) for n in range(DEVICES)]
+        watcher = Watcher(folder, hub)
         try:
             for device in devices:
                 device.start()
             for device in devices:
                 assert device.hear() == ["ready"]
-            counts = disturb(hub, devices, rng, seconds)
+            counts = disturb(hub, devices, watcher, rng, seconds)
             heal(devices)
             refreshed = hub.settled()["refresh"]
+            last = watcher.look()
         finally:
+            watcher.site.close()
             for device in devices:
                 if device.process is not None and device.process.poll() is None:
                     device.send(signal.SIGCONT)
@@ -124,7 +162,8 @@ def case(seed, seconds=SECONDS, session=None):
         assert status == 0, hub.log
         assert len(hub.events("refresh")) > 0  # and that every line of its log is one of ours
         found = check(devices)
+        assert last == balances(found)
         check_hub(hub.store, found, session or _session())
     commits = sum(len(device.acknowledged) for device in devices)
     assert commits > 0
-    return counts | {"commits": commits, "refreshes": refreshed}
+    return counts | {"commits": commits, "refreshes": refreshed, "states watched": len(watcher.states)}

@@ -21,6 +21,8 @@ from tests.replication.process_site import AGE, KEYS, PROGRAM
 import everview as ev
 
 SITES = 5
+PUBLISHED = ("balances",)
+"""Views that a hub publishes: without one they are empty, with one somewhat behind."""
 SECONDS = 20
 HEALING_SECONDS = 120
 PAUSE = 0.1
@@ -148,7 +150,7 @@ def check(children):
     for child in children:
         assert not child.complaints, child.complaints
         with ev.Site.open(child.path, program) as site:
-            contents.append({name: site.rows(name) for name in program.names()})
+            contents.append({name: site.rows(name) for name in program.names() if name not in PUBLISHED})
     for other in contents[1:]:
         assert other == contents[0]
     found = contents[0]

@@ -26,6 +26,8 @@ CREATE TABLE aw (site TEXT, n BIGINT) WITH (semantics = 'add_wins');
 CREATE TABLE transfer (site TEXT, n BIGINT, account BIGINT, amount BIGINT);
 CREATE MATERIALIZED VIEW total AS SELECT sum(amount) AS t FROM transfer;
 CREATE MATERIALIZED VIEW per_site AS SELECT site, count(*) AS c FROM bag GROUP BY site;
+CREATE MATERIALIZED VIEW balances WITH (authority = 'hub') AS
+    SELECT account, count(*) AS c, sum(amount) AS t FROM transfer GROUP BY account;
 """
 KEYS = 7
 AGE = 5
