@@ -22,6 +22,7 @@ from everview.hub.timing import Timing
         (["--insecure", "--master", "moon"], "is no master of Spark's"),
         (["--insecure", "--conf", "spark.x"], "is no setting of Spark's"),
         (["--insecure", "--conf", "x=y"], "is no setting of Spark's"),
+        (["--insecure", "--option", "aws_region"], "has no value"),
         (["--insecure", "--backlog", "0"], "0 is not in the range"),
         (["--insecure", "--log-format", "xml"], "is not one of"),
     ],

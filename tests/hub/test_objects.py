@@ -12,7 +12,7 @@ from tests.hub.s3 import bucket
 from tests.hub.test_kills import KilledError, end, go_on
 
 from everview.errors import StoreError
-from everview.hub import Hub
+from everview.hub import Hub, register
 from everview.hub.files import open_files
 from everview.hub.lease import Claim, hold
 from everview.hub.lookup import _maps
@@ -141,6 +141,22 @@ class TestLeases:
         assert lease._renew(30)
         lease.check()
         lease.give_up()
+
+
+def test_spark_jobs_read_and_write_it_too(spark, s3):
+    register(spark)
+
+    def named(given):
+        return given.format("everview").options(**s3.options()).option("name", "r")
+
+    with opened(s3, spark) as hub:
+        hub.insert("r", [(1, "x"), (2, "y")])
+        hub.refresh()
+        found = named(spark.read).load(s3.uri()).select("a", "b").collect()
+        assert sorted(map(tuple, found)) == hub.rows("r")
+        named(spark.sql("SELECT 3L AS a, 'z' AS b").write).mode("append").save(s3.uri())
+        hub.refresh()
+        assert hub.rows("r") == [(1, "x"), (2, "y"), (3, "z")]
 
 
 def test_what_spark_shows_has_no_secrets(spark, s3):

@@ -47,6 +47,15 @@ def hub(  # noqa: PLR0913 - as many as there are options
             "--conf", metavar="KEY=VALUE", help="A setting of Spark's; may be repeated.", show_default=False
         ),
     ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="An option of an object store; may be repeated. Secrets are better in the environment.",
+            show_default=False,
+        ),
+    ] = None,
     name: Annotated[str, typer.Option("--name", "-n", help="The name that devices know it by.")] = "hub",
     trigger: Annotated[
         str, typer.Option("--trigger", metavar="TIME", help="How often to look for what has arrived.")
@@ -84,6 +93,7 @@ def hub(  # noqa: PLR0913 - as many as there are options
     if not _MASTER.fullmatch(master.strip()):
         raise typer.BadParameter(f"{master!r} is no master of Spark's; say local[*] or spark://host:port")
     settings = dict(_setting(one) for one in conf or [])
+    options = dict(_option(one) for one in option or [])
     parsed = loaded_program(program)
     from everview.cli.refresh_meter import RefreshMeter  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
@@ -99,7 +109,9 @@ def hub(  # noqa: PLR0913 - as many as there are options
         from everview.hub import Hub  # noqa: PLC0415 - it needs Spark
         from everview.server.hubs import HubService  # noqa: PLC0415
 
-        opened = stack.enter_context(Hub.open(store, parsed, spark=spark, name=name, freshness=freshness))
+        opened = stack.enter_context(
+            Hub.open(store, parsed, spark=spark, name=name, freshness=freshness, options=options or None)
+        )
         with SyncMeter() as meter:
             opened.transport(meter).close()  # makes the gate, which may take a while
         stopped = stack.enter_context(until_stopped())
@@ -129,6 +141,13 @@ def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.startswith("spark."):
         raise typer.BadParameter(f"{text!r} is no setting of Spark's; say spark.some.name=value")
+    return name, value
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{name!r} has no value; say name=value, such as aws_region=eu-north-1")
     return name, value
 
 
