@@ -10,11 +10,14 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib
+import os
 import re
 import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -22,14 +25,14 @@ from pyspark import SparkContext, SparkFiles
 
 from everview.hub.packaging import archive, archive_name
 
-__all__ = ["is_local", "ship"]
+__all__ = ["findable", "is_local", "ship"]
 
 _shipping = threading.Lock()
 
 
 def ship(context: SparkContext) -> None:
     """See to it that the executors of an application find this package."""
-    if is_local(context.master or "") or _came_with(context):
+    if is_local(context.master or "") or _archive_of_driver(context):
         return
     with _shipping:
         path = _made()
@@ -42,17 +45,38 @@ def ship(context: SparkContext) -> None:
             sys.path.remove(copy)
 
 
+@contextmanager
+def findable(context: SparkContext) -> Iterator[None]:
+    """See to it that the sources of data that are registered meanwhile find this package too.
+
+    Spark asks a source for its offsets in processes of the driver's machine, which run the executors' Python
+    and have not the driver's packages. They look where PYTHONPATH says.
+    """
+    if is_local(context.master or ""):
+        yield
+        return
+    path = _archive_of_driver(context) or str(_made())
+    before = context.environment.get("PYTHONPATH")
+    context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, (path, before)))
+    try:
+        yield
+    finally:
+        del context.environment["PYTHONPATH"]
+        if before is not None:
+            context.environment["PYTHONPATH"] = before
+
+
 def is_local(master: str) -> bool:
     """Whether tasks run in the driver's own process and machine."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
-def _came_with(context: SparkContext) -> bool:
-    """Whether the driver imports the package from an archive that spark-submit gave to everyone."""
+def _archive_of_driver(context: SparkContext) -> str:
+    """The archive that spark-submit gave to everyone, where the driver imports the package from it; or empty."""
     origin = importlib.import_module("everview").__file__ or ""
     given = context.getConf().get("spark.submit.pyFiles", "") or ""
     names = {PurePosixPath(urlsplit(uri).path).name for uri in given.split(",") if uri}
-    return any(part in names for part in Path(origin).parts)
+    return next((str(place) for place in Path(origin).parents if place.name in names), "")
 
 
 @functools.cache

@@ -50,7 +50,7 @@ def register(spark: SparkSession) -> None:
     Filters are pushed down if the session has `spark.sql.python.filterPushdown.enabled` set by now.
     """
     from everview.hub.session import is_connect  # noqa: PLC0415  (tasks import this module, and not these)
-    from everview.hub.shipping import ship  # noqa: PLC0415
+    from everview.hub.shipping import findable, ship  # noqa: PLC0415
 
     if is_connect(spark):
         raise StoreError(
@@ -58,11 +58,12 @@ def register(spark: SparkSession) -> None:
             "a driver, such as SparkSession.builder.master(...) makes, or by spark-submit"
         )
     ship(spark.sparkContext)
-    _register(spark)
-    # Where a DataFrame is written, Spark looks for the format in the thread's active session, be it another.
-    active = SparkSession.getActiveSession()
-    if active is not None and not _is_same(active, spark):
-        _register(active)
+    with findable(spark.sparkContext):
+        _register(spark)
+        # Where a DataFrame is written, Spark looks for the format in the active session, be it another.
+        active = SparkSession.getActiveSession()
+        if active is not None and not _is_same(active, spark):
+            _register(active)
 
 
 def _register(session: SparkSession) -> None:

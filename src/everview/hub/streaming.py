@@ -117,7 +117,10 @@ class Stream:
         self._spark = spark
         self._hub = hub
         self._files = files
-        spark.dataSource.register(inbox_source(files))
+        from everview.hub.shipping import findable  # noqa: PLC0415  (tasks import this module, and not that)
+
+        with findable(spark.sparkContext):
+            spark.dataSource.register(inbox_source(files))
         for name, value in _SETTINGS.items():
             spark.conf.set(name, value)
 
