@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.replication.wire.samples import (
     EXTREMES,
     everything,
@@ -51,6 +52,14 @@ def test_extreme_integers_next_to_each_other(count):
     for pair in product(EXTREMES, repeat=2):
         column = [*pair] * count
         assert decode_column(memoryview(encode_column(column, None)), len(column), []) == column
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=3), st.integers(1, 60), st.integers(0, 9))
+def test_runs_may_be_as_long_as_each_other(lengths, times, last):
+    """Their lengths are then a column of runs themselves, and runs do not nest."""
+    values = [n for n, length in enumerate(lengths * times) for _ in range(length)] + [-1] * last
+    data = encode_column(values, None)
+    assert decode_column(memoryview(data), len(values), None) == values
 
 
 def test_long_columns_and_long_texts():

@@ -45,8 +45,11 @@ def within(values: Sequence[int], least: int, greatest: int) -> bool:
     return not values or (least <= min(values) and max(values) <= greatest)
 
 
-def pack(values: Sequence[int]) -> bytes:
-    """Return the column of these integers; WireError if one of them needs more than 64 bits."""
+def pack(values: Sequence[int], *, runs: bool = True) -> bytes:
+    """Return the column of these integers; WireError if one of them needs more than 64 bits.
+
+    Without `runs` they are written one by one: the lengths of runs are, though many may be the same.
+    """
     if not values:
         return _PLAIN.pack(Code.INTEGERS, 0, 0)
     least, greatest = min(values), max(values)
@@ -56,7 +59,7 @@ def pack(values: Sequence[int]) -> bytes:
     if width == 0:
         return _PLAIN.pack(Code.INTEGERS, 0, least)
     steps = list(map(sub, islice(values, 1, None), values))
-    if (len(steps) - steps.count(0) + 1) * _FEW <= len(values):
+    if runs and (len(steps) - steps.count(0) + 1) * _FEW <= len(values):
         return _pack_runs(values)
     step, longest = min(steps), max(steps)
     between = _narrowest(longest - step)
@@ -75,8 +78,8 @@ def _narrowest(span: int) -> int:
 
 def _pack_runs(values: Sequence[int]) -> bytes:
     ends = [*compress(range(1, len(values)), map(ne, islice(values, 1, None), values)), len(values)]
-    lengths = pack([ends[0], *map(sub, islice(ends, 1, None), ends)])
-    distinct = pack([values[end - 1] for end in ends])
+    lengths = pack([ends[0], *map(sub, islice(ends, 1, None), ends)], runs=False)
+    distinct = pack([values[end - 1] for end in ends], runs=False)
     return _PARTS.pack(Code.RUNS, len(ends), len(lengths)) + lengths + distinct
 
 
