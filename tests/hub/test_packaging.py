@@ -119,15 +119,18 @@ def test_only_executors_elsewhere_are_sent_the_package(master, local):
 
 
 @pytest.mark.parametrize(
-    ("origin", "came"),
+    ("origin", "archive"),
     [
-        ("/tmp/spark-1/userFiles-2/everview.zip/everview/__init__.py", True),
-        ("/usr/lib/python3/dist-packages/everview/__init__.py", False),
-        ("/data/other.zip/everview/__init__.py", False),
+        (
+            "/tmp/spark-1/userFiles-2/everview.zip/everview/__init__.py",
+            "/tmp/spark-1/userFiles-2/everview.zip",
+        ),
+        ("/usr/lib/python3/dist-packages/everview/__init__.py", ""),
+        ("/data/other.zip/everview/__init__.py", ""),
     ],
 )
-def test_a_driver_that_got_the_package_by_spark_submit_has_nothing_to_send(monkeypatch, origin, came):
+def test_a_driver_that_got_the_package_by_spark_submit_has_nothing_to_send(monkeypatch, origin, archive):
     files = "file:///data/everview.zip,file:///data/more.py"
     context = SimpleNamespace(getConf=lambda: {"spark.submit.pyFiles": files})
     monkeypatch.setattr(everview, "__file__", origin)
-    assert shipping._came_with(context) is came
+    assert shipping._archive_of_driver(context) == archive

@@ -358,7 +358,8 @@ def test_stopping_sends_those_home_who_wait(replica):
     ask = lambda: httpx.get(listener.address + "/v1/changes?after=1", timeout=60).json()
     with ThreadPoolExecutor(1) as pool:
         poll = pool.submit(ask)
-        time.sleep(0.3)
+        while not listener._app.state.heads._turn._waiters:
+            time.sleep(0.01)
         started = time.monotonic()
         listener.stop()
         assert poll.result(10)["head"] == 1

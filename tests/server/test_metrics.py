@@ -5,6 +5,7 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -132,7 +133,7 @@ class Pressed(Service):
 
 def test_rows_wait_while_too_many_do_and_questions_are_answered(monkeypatch):
     pauses = []
-    monkeypatch.setattr(http.time, "sleep", pauses.append)
+    monkeypatch.setattr(http, "time", SimpleNamespace(sleep=pauses.append))  # other threads sleep too
     with (
         ev.Site.open(":memory:", PROGRAM, name="base") as base,
         ev.Site.open(":memory:", PROGRAM, name="drone") as drone,
@@ -160,7 +161,7 @@ def test_rows_wait_while_too_many_do_and_questions_are_answered(monkeypatch):
 
 def test_a_server_that_says_when_to_come_again_is_waited_for_with_an_end(monkeypatch):
     pauses = []
-    monkeypatch.setattr(http.time, "sleep", pauses.append)
+    monkeypatch.setattr(http, "time", SimpleNamespace(sleep=pauses.append))  # other threads sleep too
     with (
         Listener(FakeReplica(), limits=Limits(answering=0, waiting=0)) as listener,
         closing(HttpTransport(listener.address)) as way,

@@ -72,7 +72,7 @@ def is_local(master: str) -> bool:
 
 
 def _archive_of_driver(context: SparkContext) -> str:
-    """The archive that spark-submit gave to everyone, where the driver imports the package from it; or empty."""
+    """The archive that the driver imports the package from, if spark-submit gave it to all; or empty."""
     origin = importlib.import_module("everview").__file__ or ""
     given = context.getConf().get("spark.submit.pyFiles", "") or ""
     names = {PurePosixPath(urlsplit(uri).path).name for uri in given.split(",") if uri}
