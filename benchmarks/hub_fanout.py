@@ -48,7 +48,7 @@ class _Size:
 
 
 _FULL = _Size(200, 5.0, 200_000, 2_000, 5, 2)
-_QUICK = _Size(30, 2.0, 20_000, 500, 2, 3)
+_QUICK = _Size(20, 1.0, 5_000, 500, 1, 3)
 
 
 def run(*, quick: bool = False) -> Result:
@@ -60,8 +60,14 @@ def run(*, quick: bool = False) -> Result:
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as name:
         folder = Path(name)
         (folder / "program.sql").write_text(PROGRAM)
-        _load(folder / "hub", size.places)
-        with _HubProcess(folder, hub_cores) as hub, _Crowd(hub.address, size, device_cores) as crowd:
+        if not quick:
+            _load(folder / "hub", size.places)
+        with (
+            _HubProcess(folder, hub_cores, quick=quick) as hub,
+            _Crowd(hub.address, size, device_cores) as crowd,
+        ):
+            if quick:
+                _push(hub, size.places)
             feeder = _Feeder(hub, size)
             for _ in range(2):
                 feeder.feed()
@@ -119,9 +125,13 @@ def _load(store: Path, places: int) -> None:
 class _HubProcess:
     """`everview hub`, and what it logs of its refreshes."""
 
-    def __init__(self, folder: Path, cores: Collection[int]) -> None:
+    def __init__(self, folder: Path, cores: Collection[int], *, quick: bool) -> None:
         words = ["--store", folder / "hub", "--program", folder / "program.sql", "--insecure", "--port", "0"]
         words += ["--master", f"local[{len(cores)}]", "--log-format", "json", "--trigger", "200 milliseconds"]
+        if quick:  # there is so little to do that to compile it takes longest
+            words += ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"]
+            words += ["--conf", "spark.sql.codegen.wholeStage=false"]
+            words += ["--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN"]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "everview", "hub", *map(str, words)],
             stdout=subprocess.PIPE,
@@ -205,6 +215,13 @@ class _Feeder:
             except ev.SyncError as error:
                 if not error.retry:
                     raise
+
+
+def _push(hub: _HubProcess, places: int) -> None:
+    """The same rows, few enough to come over HTTP."""
+    with ev.Site.open(":memory:", ev.Program.parse(PROGRAM), name="loader", hosts={"place"}) as site:
+        site.insert("place", [(n, n % 100) for n in range(places)])
+        site.sync(hub.address)
 
 
 class _Crowd:
