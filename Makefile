@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+WORKERS ?= 3
 CASES ?= 0
 
 .PHONY: help demo test check format bench long keep-regressions clean
