@@ -11,14 +11,15 @@ and what it shows is at every time what the hub had after some refresh.
 import functools
 import random
 import signal
+import sqlite3
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from tests.hub.quick import quickly
-from tests.hub.served import HubProcess
+from tests.hub.served import PATIENCE, HubProcess
 from tests.long.processes import PUBLISHED, Child, check, free_ports, heal
 from tests.replication.process_site import PROGRAM
 
@@ -66,6 +67,17 @@ class Watcher:
         assert sum(balance for _, _, balance in shown) == 0, shown
         self.states.add(tuple(shown))
         return shown
+
+    def see(self, path):
+        """Wait for what the file of a device says; the hub publishes a moment after it has refreshed."""
+        with closing(sqlite3.connect(path)) as connection:
+            told = connection.execute("SELECT account, count(*), sum(amount) FROM transfer GROUP BY account")
+            wanted = sorted(told.fetchall())
+        until = time.monotonic() + PATIENCE
+        while self.look() != wanted:
+            assert time.monotonic() < until, wanted
+            time.sleep(0.05)
+        return wanted
 
 
 def balances(found):
@@ -150,7 +162,7 @@ def case(seed, seconds=SECONDS, session=None):
             counts = disturb(hub, devices, watcher, rng, seconds)
             heal(devices)
             refreshed = hub.settled()["refresh"]
-            last = watcher.look()
+            last = watcher.see(devices[0].path)
         finally:
             watcher.site.close()
             for device in devices:
