@@ -371,7 +371,7 @@ class Gate:
                 limited = f"SELECT 1 FROM {name} WHERE version > ? LIMIT ?"
                 found = connection.execute(f"SELECT count(*) FROM ({limited})", (since, most - rows))
                 rows += found.fetchone()[0]
-        # What the hub publishes is a commit too, and so is what is heard of members: no refresh waits for those.
+        # What the hub publishes is a commit too, and what is heard of members: no refresh waits for those.
         return (head - since if rows else 0), rows
 
     def forget(self, word: str, noted: dict[str, int]) -> None:
