@@ -15,6 +15,13 @@ def test_init_creates_a_store(run, here):
         assert set(site.program.views) == {"seen", "per_place"}
 
 
+def test_init_hosts_what_is_named(run, fails, here):
+    assert run("init", "h.db", "-p", "p.sql", "--hosts", "seen") == "created h.db: 0 relations, 1 view\n"
+    assert "is not hosted here, only seen" in fails("query", "h.db", "SELECT * FROM visit")
+    assert "nothing" in fails("init", "n.db", "-p", "p.sql", "--hosts", "nothing")
+    assert not (here / "n.db").exists()
+
+
 def test_init_in_json(run, here):
     told = json.loads(run("init", "s.db", "-p", "p.sql", "-n", "x", "--json"))
     assert told["name"] == "x"

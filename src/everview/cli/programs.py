@@ -26,6 +26,15 @@ def init(
     *,
     program: Annotated[Path, typer.Option("--program", "-p", help="The program's file.", show_default=False)],
     name: Annotated[str, typer.Option("--name", "-n", help="A label for this site.")] = "",
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hosts",
+            metavar="NAME",
+            help="A relation or view that it hosts; may be repeated.",
+            show_default="all",
+        ),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
@@ -38,13 +47,20 @@ def init(
     loaded = loaded_program(program)
     if store.exists():
         raise StoreError(f"{store} exists already; choose another path, or remove it first", path=str(store))
-    with Site.open(store, loaded, name=name) as site:
+    chosen = set(hosts) if hosts else None
+    for one in hosts or []:
+        loaded.schema(one)  # an unknown one is refused before there is a file
+    with Site.open(store, loaded, name=name, hosts=chosen) as site:
         state = site.status()
     if as_json:
         wanted = ("path", "name", "incarnation", "program")
         print_json({key: state[key] for key in wanted})
     else:
-        counts = f"{count(loaded.relations, 'relation')}, {count(loaded.views, 'view')}"
+        relations, views = (
+            [one for one in names if chosen is None or one in chosen]
+            for names in (loaded.relations, loaded.views)
+        )
+        counts = f"{count(relations, 'relation')}, {count(views, 'view')}"
         sys.stdout.write(f"created {store}: {counts}\n")
 
 
