@@ -55,6 +55,7 @@ def test_a_device_gets_the_result_and_no_base_rows(world):
     hub, _, (alone, shop, _) = world
     agree(hub, alone, shop)
     assert len(alone.rows("totals")) == 3
+    assert hub.status().waiting.commits == 0  # what it publishes is in a commit, but is not to be taken in
     assert "published by hub; needs no base rows" in alone.explain("totals")
     assert shop.rows("often") == [("pen",)]
     shop.insert("sales", [("ink", 9)])
