@@ -137,8 +137,8 @@ class _HubProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),  # noqa: PLW1509 - nothing else runs yet
         )
+        os.sched_setaffinity(self._process.pid, cores)  # before it has started anything
         self._news = threading.Condition()
         self._refreshes: list[dict[str, Any]] = []
         self._said: list[str] = []
@@ -239,10 +239,11 @@ class _Crowd:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                preexec_fn=lambda: os.sched_setaffinity(0, cores),  # noqa: PLW1509 - as above
             )
             for number in range(_GENERATORS)
         ]
+        for process in self._processes:
+            os.sched_setaffinity(process.pid, cores)
         self._hear("ready")
 
     def _hear(self, word: str) -> None:
