@@ -17,9 +17,13 @@ _NOT_A_BENCHMARK = {
     "hub_data",
     "hub_latency",
     "plot",
+    "simulated",
     "streams",
     "triggers",
     "wire_ratio",
+    "wordcount_data",
+    "wordcount_pathway",
+    "wordcount_plain",
 }
 
 

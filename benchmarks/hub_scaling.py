@@ -46,7 +46,7 @@ def run(*, quick: bool) -> Result:
     """Measure with up to 30M orders; quick: up to 30k."""
     scale = 1_000 if quick else 1
     million, thousand = 1_000_000 // scale, max(1_000 // scale, 10)
-    repeats, few, often = ((0, 1), (0, 1), (0, 4)) if quick else ((2, 5), (10, 20), (10, 500))
+    repeats, few, often = ((0, 1), (0, 1), (0, 2)) if quick else ((2, 5), (10, 20), (10, 500))
     alone = _Task(1, 4 * million, million, *repeats)
     bases = (1, 30) if quick else (1, 10, 30)
     tasks = [

@@ -12,7 +12,7 @@ from html import escape
 
 _WIDTH, _HEIGHT = 380, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 34, 62
-_COLOURS = ("#0b6e99", "#c2571a", "#3a7d44", "#7a4fa3")
+_COLOURS = ("#0b6e99", "#c2571a", "#3a7d44", "#7a4fa3", "#8a6d1f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _panel(panel: Panel, offset: int) -> str:
         listed = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{listed}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in points]
-        left, low = _LEFT + 150 * index, _HEIGHT - 12
+        left, low = _LEFT + min(150, 310 // len(panel.lines)) * index, _HEIGHT - 12
         parts.append(f'<path d="M{left} {low - 4}h18" stroke="{colour}" stroke-width="2"/>')
         parts.append(_text(left + 24, low, name, anchor="start"))
     return "\n".join([*parts, "</g>"])

@@ -162,6 +162,8 @@ def _message(section: Section) -> Message:
             {section.stream: [sites[0]]},
             {section.stream: 700},
             {},
+            rng.randbytes(16),
+            False,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis' profiles, and one Spark session that starts only when a test asks."""
+"""What all tests share: Hypothesis' profiles, and a Spark session that starts only when a test asks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from everview.engines.spark.session import start_session
 from everview.testing.fuzz import Coverage
 
 ROOT = Path(__file__).parent.parent
+HUB = ROOT / "tests" / "hub"
 
 # Failures found here are kept locally. Committed ones are replayed as well, and a run never deletes them:
 # one that passes today guards against tomorrow. `make keep-regressions` copies the former to the latter.
@@ -34,12 +35,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config, items):
-    """Put every test of Spark into one group, so that `--dist loadgroup` gives them all to one worker."""
+    """Put the tests of Spark into two groups: `--dist loadgroup` gives each to one worker, with a session."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if config.pluginmanager.hasplugin("xdist") and item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("hub" if HUB in item.path.parents else "spark"))
 
 
 @pytest.fixture(scope="session")

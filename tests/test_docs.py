@@ -10,8 +10,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+SPARK = ("HUB.md", "SPARK.md", "STREAMS.md")
 EXAMPLES = [
-    pytest.param(page, id=page.name, marks=[pytest.mark.spark] if page.name in ("HUB.md", "SPARK.md") else [])
+    pytest.param(page, id=page.name, marks=[pytest.mark.spark] if page.name in SPARK else [])
     for page in PAGES
     if PYTHON.search(page.read_text())
 ]

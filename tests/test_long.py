@@ -18,11 +18,15 @@ SLICE = {
     "kills": 50,
     "model": 1,
     "objects": 0,  # ends at stages are in tests/hub/test_objects.py
+    "partials": 0,  # some are in tests/model/test_partials.py and tests/replication/partials
+    "pipelines": 0,  # some are in tests/streams/test_titan.py
     "planner": 10,
     "processes": 1,
     "simulation": 5,
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py
+    "event_windows": 0,  # a few are in tests/replication/test_windows.py
+    "windows": 40,  # 300 more are in tests/streams/windows/test_worlds.py
     "wire": 20_000,
 }
 

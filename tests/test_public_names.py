@@ -19,9 +19,11 @@ def test_the_public_names():
         "SyncError",
         "SyncReport",
         "crdt",
+        "streams",
         "testing",
+        "windowed",
     ]
-    for module in (ev, ev.crdt, ev.testing):
+    for module in (ev, ev.crdt, ev.streams, ev.testing, ev.windowed):
         assert all(hasattr(module, name) for name in module.__all__)
 
 
@@ -39,7 +41,7 @@ def test_a_program_error_says_where_and_what_to_do():
 
 def test_the_device_brings_neither_spark_nor_arrow_nor_numpy():
     heavy = ("pyspark", "pyarrow", "pandas", "numpy", "datasketches", "hypothesis")
-    script = f"import sys, everview; print([m for m in {heavy!r} if m in sys.modules])"
+    script = f"import sys, everview.windowed; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -20,7 +20,7 @@ from everview.errors import (
 )
 
 if TYPE_CHECKING:
-    from everview import crdt, testing
+    from everview import crdt, streams, testing, windowed
     from everview.language.program import Program
     from everview.site import Provenance, Site, SyncReport
 
@@ -38,10 +38,12 @@ __all__ = [
     "SyncError",
     "SyncReport",
     "crdt",
+    "streams",
     "testing",
+    "windowed",
 ]
 
-_MODULES = ("crdt", "testing")
+_MODULES = ("crdt", "streams", "testing", "windowed")
 _HOMES = {
     "Hub": "everview.hub",
     "Program": "everview.language.program",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+from everview.engines.sqlite.change_log import ChangeLog, Logged
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
@@ -25,13 +27,14 @@ from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
+from everview.replication.closing import Closing, checked_moment
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, sync_with
 
-__all__ = ["Change", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
+__all__ = ["Change", "ChangeLog", "Logged", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
@@ -105,6 +108,26 @@ class Site:
         else:
             checked = check_rows(relation, target.schema, rows)
         return self._writing.run(lambda: self._writing.delete(target, checked)) if checked else 0
+
+    def close_windows(self, until: dt.datetime, relations: Iterable[str] | None = None) -> int:
+        """Say that this source has written all events before a moment; return of how many relations.
+
+        Of the windowed relations that it is a source of, or of those given. What it writes into closed
+        windows afterwards goes aside, into `everview_late_…`.
+        """
+        moment, names = checked_moment(until), None if relations is None else list(relations)
+        closing = self._closing()
+        return self._writing.run(lambda: closing.close(moment, names))
+
+    def take_charge(self, *, alone: bool = False) -> bool:
+        """Write as this site's source from here, after the store was restored or copied.
+
+        Return whether it may: not before the sites that hold its events have heard of it, so sync and call it
+        again. `alone` says that no other site has anything that the store has forgotten.
+        """
+        self._require_no_transaction()
+        self._closing()
+        return self._replica.take_charge(alone=alone)
 
     def execute(self, sql: str, params: Parameters = None) -> int:
         """Run an INSERT, UPDATE or DELETE with parameters `?` or `:name`; return the rows affected.
@@ -184,6 +207,15 @@ class Site:
         """
         self._hosted(name)
         return self._writing.watch(name, callback)
+
+    def changes(self, name: str, reader: str, *, snapshot: bool = False) -> ChangeLog:
+        """Return the ordered log of what commits do to a relation or view, from now on, for a named reader.
+
+        Changes are logged in the transaction that makes them, and kept until every reader has released them.
+        With `snapshot` the log begins with the rows that are there. A reader that comes back gets its log.
+        """
+        self._hosted(name)
+        return self._writing.subscribe(name, reader, snapshot=snapshot)
 
     def status(self) -> dict[str, Any]:
         """Return what there is to know about the store: its name, size, commits, and failed expressions."""
@@ -267,6 +299,11 @@ class Site:
             self._hosted(name)
         return statement
 
+    def _closing(self) -> Closing:
+        if self._replica.closing is None:
+            raise DataError("this site hosts no windowed relation: none is declared WITH (event_time = …)")
+        return self._replica.closing
+
     def _catch_up(self) -> None:
         """Value what lay in the future and does no longer."""
         if self._replica.due and not self._inside:
@@ -278,6 +315,8 @@ class Site:
             kind = "a view, which is not written to" if name in self.program.views else "not in the program"
             raise DataError(f"{name} is {kind}", relation=name)
         self._hosted(name)
+        if found.system:
+            raise DataError(f"{name} is kept by Everview, and not written to", relation=name)
         return found
 
     def __repr__(self) -> str:

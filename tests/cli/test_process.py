@@ -17,7 +17,19 @@ from everview.cli.app import app
 from everview.cli.chunks import Chunk
 from everview.cli.sources import Format, Source
 
-COMMANDS = ["init", "check", "insert", "delete", "query", "why", "explain", "status", "sync", "serve"]
+COMMANDS = [
+    "init",
+    "check",
+    "insert",
+    "delete",
+    "close",
+    "query",
+    "why",
+    "explain",
+    "status",
+    "sync",
+    "serve",
+]
 COMMANDS += ["hub", "token", "package", "simulate"]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
 

@@ -18,7 +18,7 @@ from tests.hub.quick import quickly
 from tests.hub.test_fuzz import HubStore
 
 from everview.engines.spark.session import start_session
-from everview.hub import Hub
+from everview.hub import Hub, register
 from everview.language.program import Program
 from everview.testing.fuzz.case import generate_case
 from everview.testing.fuzz.check import check_case
@@ -91,6 +91,34 @@ def refreshed(url, python, folder):
         with opened(spark, folder.with_name("another")):
             sent = list(spark.sparkContext.listFiles)
         return looked_up, sent, hub.rows("per_place")
+
+
+def exchanged(url, python, planning, folder):
+    """A relation read by tasks, followed through a view, and written, by jobs that know only the folder.
+
+    `planning` is the Python in which Spark asks a source for its plan.
+    """
+    spark = session(url, python)
+    context, store = spark.sparkContext, str(folder / "hub")
+    context.pythonExec = planning
+    try:
+        register(spark)
+        with opened(spark, store) as hub:
+            hub.insert("visit", [(number, f"place {number % 3}") for number in range(9)])
+            hub.refresh()
+            read = spark.read.format("everview").option("name", "visit").load(store)
+            found = sorted(tuple(row) for row in read.select("id", "place").collect())
+            changes = spark.readStream.format("everview").option("name", "per_place").load(store)
+            sink = changes.selectExpr("100 + n AS id", "place", "_weight", "_commit").writeStream
+            sink = sink.format("everview").option("name", "visit")
+            for _ in range(2):
+                sink.option("checkpointLocation", str(folder / "at")).trigger(availableNow=True).start(
+                    store
+                ).awaitTermination()
+            hub.refresh()
+            return found, hub.rows("visit")
+    finally:
+        context.pythonExec = python
 
 
 def fuzzed(url, python, folder, seeds, statements):

@@ -10,6 +10,9 @@ import time
 from pathlib import Path
 
 import httpx
+from tests.replication.certificates import write_certificates
+
+from everview.replication.tokens import hash_of
 
 ROOT = Path(__file__).parent.parent.parent
 QUICK = {
@@ -22,10 +25,32 @@ PATIENCE = 180
 """Seconds for whatever is awaited; a machine may be busy."""
 
 
+class Secrets:
+    """Certificates and tokens in a folder: who may read and write what, and what each has to show."""
+
+    def __init__(self, folder, **rights):
+        write_certificates(folder)
+        self.ca = str(folder / "ca.pem")
+        self.tokens = {site: f"the-secret-of-{site}" for site in rights}
+        self.file = folder / "tokens.toml"
+        self.file.write_text(
+            "".join(
+                f"[[token]]\nsite = '{site}'\nsha256 = '{hash_of(self.tokens[site])}'\n{may}\n"
+                for site, may in rights.items()
+            )
+        )
+        self.words = ["--tokens", self.file, "--cert", folder / "cert.pem", "--key", folder / "key.pem"]
+
+    def of(self, site):
+        """The environment in which a site has what it needs."""
+        return {"EVERVIEW_TOKEN": self.tokens[site], "EVERVIEW_CA": self.ca}
+
+
 class HubProcess:
     """A hub with a store, over all the processes that it lives through; its address stays the same."""
 
-    def __init__(self, folder, program, *words, port=0, master="local[2]"):
+    def __init__(self, folder, program, *words, port=0, master="local[2]", watched=None):
+        self.watched = watched or {}
         self.store, self.program = folder / "hub", folder / "program.sql"
         self.program.write_text(program)
         self.words, self.port, self.master = words, port, master
@@ -63,7 +88,8 @@ class HubProcess:
         return [one for one in found if one["event"] == event]
 
     def health(self):
-        return httpx.get(self.address + "/v1/health", timeout=60).json()
+        told = httpx.get(self.address + "/v1/health", timeout=60, **self.watched)
+        return told.raise_for_status().json()
 
     def settled(self):
         """Wait until everything that was pushed is in a refresh."""

@@ -77,16 +77,6 @@ class FarWorld(World):
         again.close()
         self.restored += 1
 
-    def open(self):
-        before = self.inode()
-        super().open()
-        # A restored gate is a store that was put back, and a view may wait for its group then.
-        self.lost |= before != self.inode()
-
-    def inode(self):
-        file = self.machine / "gate" / "gate.db"
-        return file.stat().st_ino if file.exists() else None
-
     def lose_machine(self):
         shutil.rmtree(self.machine)
         lost = self.peering

@@ -12,6 +12,7 @@ from tests.hub import on_cluster
 from tests.hub.cluster import Cluster, bare_python, environment, submit
 
 from everview.hub.files import LocalFiles
+from everview.hub.jobs import NEEDED
 from everview.hub.opening import begin_epoch, recover
 from everview.hub.packaging import write_entry, write_package
 
@@ -86,6 +87,15 @@ def test_executors_without_the_package_get_it_from_the_driver(driver, python, tm
     assert jobs
     assert [name.rpartition("/")[2].partition("-")[0] for name in sent] == ["everview"]  # once for both hubs
     assert rows == [("ford", 3), ("mill", 1), ("ridge", 1)]
+
+
+def test_jobs_read_follow_and_write_on_a_cluster(driver, tmp_path):
+    """The Python in which Spark plans reads the record of the store; the package comes from the driver."""
+    planning = bare_python(tmp_path / "python", (*NEEDED, "msgspec"))
+    found, written = driver(on_cluster.exchanged, planning, tmp_path)
+    visits = [(number, f"place {number % 3}") for number in range(9)]
+    assert found == visits
+    assert written == [*visits, *((103, f"place {number}") for number in range(3))]
 
 
 def test_spark_shows_its_pages_to_this_machine_alone(driver):

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from everview.hub import large, routing, sending
+from everview.hub import large, routing
 from everview.hub.files import LocalFiles
+from everview.hub.gathering import gathered_batches
 from everview.hub.inbox import Arrival
 from everview.hub.large import LargeRefresh
 from everview.hub.routing import HASH, PARCEL_SCHEMA, Parcel, batched, parcels, range_of, read_rows, scattered
@@ -47,16 +48,15 @@ def test_small_parcels_go_together_and_large_ones_alone():
     assert list(batched([])) == []
 
 
-def test_a_task_reads_many_batches_before_it_sends(monkeypatch):
-    monkeypatch.setattr(sending, "_SENT_ROWS", 25)
+def test_a_task_reads_many_batches_before_it_sends():
     given = [pa.RecordBatch.from_pydict({"c0": list(range(first, first + 10))}) for first in range(0, 60, 10)]
     given.insert(2, given[0].slice(0, 0))
-    found = list(sending.gathered_batches(iter(given)))
+    found = list(gathered_batches(iter(given), 25, 10_000))
     assert [table.num_rows for table in found] == [30, 30]
     assert pa.concat_tables(found).column("c0").to_pylist() == list(range(60))
-    assert [table.num_rows for table in sending.gathered_batches(iter(given[:2]))] == [20]
-    monkeypatch.setattr(sending, "_SENT_BYTES", 150)  # a batch has 80
-    assert [table.num_rows for table in sending.gathered_batches(iter(given))] == [20, 20, 20]
+    assert [table.num_rows for table in gathered_batches(iter(given[:2]), 25, 10_000)] == [20]
+    by_size = list(gathered_batches(iter(given), 25, 150))  # a batch has 80
+    assert [table.num_rows for table in by_size] == [20, 20, 20]
 
 
 def test_wide_rows_are_divided_by_their_bytes(tmp_path):

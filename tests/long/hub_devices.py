@@ -6,20 +6,24 @@ the hub's tables and views are what the reference makes of the union of these.
 
 One more device hosts nothing but an aggregate that the hub publishes. It has it without any base row,
 and what it shows is at every time what the hub had after some refresh.
+
+All of it goes over TLS, and the hub knows everybody by a token.
 """
 
 import functools
 import random
 import signal
 import sqlite3
+import ssl
 import tempfile
 import time
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 
+import pytest
 from tests.hub.quick import quickly
-from tests.hub.served import PATIENCE, HubProcess
+from tests.hub.served import PATIENCE, HubProcess, Secrets
 from tests.long.processes import PUBLISHED, Child, check, free_ports, heal
 from tests.replication.process_site import PROGRAM
 
@@ -52,8 +56,9 @@ _session = functools.cache(functools.partial(start_session, master="local[2]"))
 class Watcher:
     """A device that hosts what the hub publishes, and nothing else."""
 
-    def __init__(self, folder, hub):
+    def __init__(self, folder, hub, secrets):
         self.hub = hub
+        self.shown = {"token": secrets.tokens["watcher"], "ca": secrets.ca}
         self.site = ev.Site.open(
             folder / "watcher.db", ev.Program.parse(PROGRAM), name="watcher", hosts=set(PUBLISHED)
         )
@@ -62,7 +67,7 @@ class Watcher:
 
     def look(self):
         """A transfer is in a refresh whole or not at all: in all that is ever shown, the balances add up."""
-        self.site.sync(self.hub.address)
+        self.site.sync(self.hub.address, **self.shown)
         shown = self.site.rows("balances")
         assert sum(balance for _, _, balance in shown) == 0, shown
         self.states.add(tuple(shown))
@@ -146,15 +151,36 @@ def check_hub(store, found, session):
         assert shown[view] == sorted_rows(wanted.rows), view
 
 
+def _secrets(folder):
+    devices = {f"s{n}": "read = '*'\nwrite = '*'" for n in range(DEVICES)}
+    watching = f"read = {sorted(PUBLISHED)}\nwrite = []\nmetrics = true"
+    return Secrets(folder, **devices, watcher=watching)
+
+
+def _watching(secrets):
+    headers = {"Authorization": f"Bearer {secrets.tokens['watcher']}"}
+    return {"headers": headers, "verify": ssl.create_default_context(cafile=secrets.ca)}
+
+
+def _knock(site, hub, secrets):
+    """Who shows nothing, or what is another's, is not let in."""
+    for shown in ({}, {"token": "something-else-altogether"}, {"token": secrets.tokens["s0"]}):
+        with pytest.raises(SyncError, match="token"):
+            site.sync(hub.address, ca=secrets.ca, **shown)
+
+
 def case(seed, seconds=SECONDS, session=None):
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        hub = HubProcess(folder, PROGRAM, "--insecure", "--trigger", "500 milliseconds").start()
+        secrets = _secrets(folder)
+        words = [*secrets.words, "--trigger", "500 milliseconds"]
+        hub = HubProcess(folder, PROGRAM, *words, watched=_watching(secrets)).start()
         ports = free_ports(DEVICES)
-        devices = [Child(folder, n, ports[n], [hub.address]) for n in range(DEVICES)]
-        watcher = Watcher(folder, hub)
+        devices = [Child(folder, n, ports[n], [hub.address], secrets.of(f"s{n}")) for n in range(DEVICES)]
+        watcher = Watcher(folder, hub, secrets)
         try:
+            _knock(watcher.site, hub, secrets)
             for device in devices:
                 device.start()
             for device in devices:

@@ -32,8 +32,9 @@ ROOT = Path(__file__).parent.parent.parent
 class Child:
     """A site, over all the processes that it lives through."""
 
-    def __init__(self, folder, number, port, peers):
+    def __init__(self, folder, number, port, peers, environment=None):
         self.number, self.port, self.peers = number, port, peers
+        self.environment = {**os.environ, **(environment or {})}
         self.path = folder / f"{number}.db"
         self.tried, self.acknowledged, self.complaints = -1, set(), []
         self.process = None
@@ -42,7 +43,12 @@ class Child:
         command = [sys.executable, "-m", "tests.replication.process_site", str(self.path), f"s{self.number}"]
         command += [str(self.port), str(self.tried + 1), str(PAUSE), *self.peers]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.said = queue.Queue()
         self.reader = threading.Thread(target=self.read, args=(self.process, self.said), daemon=True)

@@ -83,7 +83,7 @@ def corpus():
         msgspec.structs.replace(everything(), page=page),
         Message(PROTOCOL, "p", ["a"], ["n"], refusal=Refusal("code", "text", True)),
     ]
-    contents = [unframe(encode(message, level=0), protocol=PROTOCOL, limit=LIMIT) for message in found]
+    contents = [unframe(encode(one, level=0), protocols=[PROTOCOL], limit=LIMIT)[1] for one in found]
     return [(content, *_parts(content)) for content in contents]
 
 

@@ -62,6 +62,50 @@ def floor_leaves_clock(shortcuts):
     ground.check(c)
 
 
+def slow_guests(shortcuts):
+    """The same, and n joins from t, which holds the delete; c has not heard of n when it forgets it."""
+    ground, c, t = _ahead(shortcuts, "ct")
+    n = _newcomer(ground, "K")
+    ground.pull(n, t)
+    _written_below(ground, n, c, t)
+
+
+def slow_guests_of_the_late(shortcuts):
+    """Not solved: t does not know, as c does, that u has passed the delete too; n's clock is not moved."""
+    ground, c, t, u = _ahead(shortcuts, "ctu")
+    n = _newcomer(ground, "K")
+    ground.pull(n, t)
+    _sync(ground, c, u)
+    _written_below(ground, n, c, t)
+
+
+def _ahead(shortcuts, names):
+    """Sites whose clocks are all ahead, and have met; c has deleted x since, and knows that t has that."""
+    ground = Ground(0, shortcuts)
+    ground.sites = [Site(ground, name, "K", skew=500) for name in names]
+    ground.meet_all(ground.sites)
+    c, t, *_ = ground.sites
+    for other in reversed(ground.sites[1:]):
+        _sync(ground, c, other)
+    ground.now += 10
+    c.write([("insert", "K", X)])
+    c.write([("delete", "K", X)])
+    _sync(ground, c, t)
+    return ground, *ground.sites
+
+
+def _written_below(ground, n, c, t):
+    """c forgets the delete; n, whom it does not know, writes x."""
+    c.collect()
+    if c.tables["K"] or not t.tables["K"]:
+        raise RuntimeError("the history does not set out as told")
+    n.write([("insert", "K", X)])
+    for site in (c, t):
+        receive(site, push(n, 0))
+    if c.rows("K") != t.rows("K"):
+        raise WrongError(f"c shows {dict(c.rows('K'))}, and t {dict(t.rows('K'))}")
+
+
 def no_lift(shortcuts):
     """An expired member returns with an unseen insertion of x at 1; c has forgotten that x reached 2."""
     ground, c, t, n = _ground(shortcuts, c="R", t="R", n="R")
@@ -215,6 +259,7 @@ HISTORIES = MEETINGS | {
     "drop the dead": drop_the_dead,
     "floor stays": floor_stays,
     "floor leaves clock": floor_leaves_clock,
+    "slow guests": slow_guests,
     "no lift": no_lift,
     "send before joining": send_before_joining,
     "merge on return": merge_on_return,

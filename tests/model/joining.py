@@ -18,6 +18,8 @@ def merge(site, stream, arrived, page):
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
     returning = returning and page.froms[stream] == 0
     from_another = returning and site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
+    if returning and stream == "K" and "slow guests" not in site.shortcuts:
+        catch_up(site, arrived, page)
     if returning:
         unseen = forget_collected(site, stream, arrived, page)
         if stream in site.received and "views merge" not in site.shortcuts:
@@ -59,6 +61,30 @@ def merge(site, stream, arrived, page):
         live = live_ids(site.kinds, table, site.valued)
         site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
     return grown
+
+
+def catch_up(site, arrived, page):
+    """A joiner's clock passes every delete of the snapshot that all members have passed, as the sender knows.
+
+    Those who have not heard of the joiner may forget such a delete at any time: it must not write below.
+    """
+    passed = min(readings(site, page))
+    for (_, stamp), row in arrived.items():
+        if row.value is None and stamp <= passed:
+            site.pass_by(stamp)
+
+
+def readings(site, page):
+    """The clocks of the members of the sender's group, as far as the sender knows them."""
+    names = {page.groups.get("K"), *page.absorbed.get("K", ())}
+    for (inc, stream, group), length in page.members.items():
+        view = VIEWS.get(stream)
+        if inc == site.inc or length % 2 == 0 or "K" not in (view.inputs if view else (stream,)):
+            continue
+        of_k, what = (group[view.inputs.index("K")], (stream, "K")) if view else (group, stream)
+        if of_k in names and (inc, what) in page.known:
+            yield page.known[inc, what][1]
+    yield page.known[page.sender, "K"][1]
 
 
 def is_covered(site, stream, key, origin):

@@ -29,6 +29,7 @@ SHORTCUTS = {
     "accept covered": "an arriving row is stored though the vector covers its origin",
     "ignore clocks": "a keyed delete is collected before every member's clock has passed it",
     "floor leaves clock": "a collected stamp does not move the joiner's clock",
+    "slow guests": "a joiner's clock does not pass the deletes that everyone has passed",
     "merge on return": "a returning site merges the snapshot and keeps what was collected meanwhile",
     "no lift": "a returning site sends its unseen rows at lengths and stamps below the floor",
     "send before joining": "a returning site sends before it has a snapshot",

@@ -285,7 +285,7 @@ def apply(site, page, rows, *, partial=False):
         return grown
     if "floor stays" not in site.shortcuts:
         for relation, floor in page.floors.items():
-            if floor is not None:
+            if floor is not None and (page.sender_name, relation) not in site.denied:
                 site.raise_floor(relation, floor)
     apart = {relation: strangers(site, relation) for relation in site.bases if relation in site.joined}
     for stream in streams:

@@ -7,6 +7,7 @@ a hash of all relations, and `offline` and `online` say whether it reaches its p
 
 import hashlib
 import json
+import os
 import random
 import sys
 import threading
@@ -79,7 +80,9 @@ def write(site, start, pause, settled):
 
 def met(site, peers):
     """Stay in sync with peers."""
-    lives = [Live(site.replica, HttpTransport(peer, attempts=1), every=0.5) for peer in peers]
+    token, ca = os.environ.get("EVERVIEW_TOKEN"), os.environ.get("EVERVIEW_CA")
+    ways = [HttpTransport(peer, token=token, ca=ca, attempts=1) for peer in peers]
+    lives = [Live(site.replica, way, every=0.5) for way in ways]
     for live in lives:
         live.start()
     return lives

@@ -1,5 +1,7 @@
 """A row that no site can have written, or that its writer may not write, is dropped; the rest goes in."""
 
+import shutil
+
 import pytest
 from tests.replication.sites import PROGRAM, World
 from tests.replication.test_rights import OWNED
@@ -53,6 +55,35 @@ def test_rows_of_others_and_impossible_ones_together():
     kept, dropped = admit(OWNED, "s", rows)
     assert [row[1] for row in kept] == [1, 4]
     assert dropped == 3
+
+
+def test_a_row_of_nobody_is_nobodys():
+    """Only a deleted key names no owner, where the owner is not part of the key."""
+    program = type(PROGRAM).parse("CREATE TABLE s (site TEXT, a BIGINT) WITH (owner = 'site');")
+    assert admit(program, "s", [(None, 1, 1, 0, 9), ("them", 2, 1, 0, 9)])[1] == 1
+
+
+def test_who_mentions_a_site_and_does_not_know_its_name_does_not_make_others_forget_it():
+    """Its rows would be taken for another's, and dropped."""
+    knowledge = World().site("us").replica._knowledge
+    knowledge.learn_names(["1", "2"], ["them", ""])
+    knowledge.learn_names(["1", "2"], ["", "others"])
+    assert (knowledge.state.names["1"], knowledge.state.names["2"]) == ("them", "others")
+
+
+def test_a_copy_that_goes_by_another_name_brings_the_rows_of_its_original(tmp_path):
+    world = World()
+    reader, other = (world.site(name, program=OWNED) for name in ("reader", "other"))
+    original = world.site("original", tmp_path / "a.db", program=OWNED)
+    original.insert("s", [("original", 1)])
+    other.sync(original)
+    original.close()
+    shutil.copy(tmp_path / "a.db", tmp_path / "b.db")
+    copy = world.site("copy", tmp_path / "b.db", program=OWNED)
+    copy.insert("s", [("copy", 2)])
+    copy.sync(other)
+    reader.sync(copy)
+    assert reader.rows("s") == [("copy", 2), ("original", 1)]
 
 
 def test_blobs_that_look_like_ids_stay_blobs():

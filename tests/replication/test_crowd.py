@@ -43,18 +43,29 @@ def test_a_message_has_all_members_and_few_vectors(crowded, monkeypatch):
     monkeypatch.setattr(
         Replica, "respond", lambda self, data, rights: sent.append(respond(self, data, rights)) or sent[-1]
     )
-    heard = set()
-    for _ in range(60):
-        sent.clear()
+    heard, whole = set(), []
+    for number in range(170):
+        if number == 150:
+            others.append(sites(1)[0])
+            others[-1].sync(hub)
+            sent.clear()
         others[0].sync(hub)
-        for told in (decode(data).gossip for data in sent):
-            assert {member.site for member in told.members} == set(range(8))
-            full = {known.site for known in told.known if known.vector}
+        for told in map(decode, sent):
+            named, full = told.sites, {known.site for known in told.gossip.known if known.vector}
             assert 0 in full  # the sender's own
             assert len(full) <= 2
-            assert len({known.site for known in told.known}) == 8
-            heard |= full
+            heard |= {named[place] for place in full if number < 150}
+            if told.gossip.omitted:
+                assert not told.gossip.members
+                assert {known.site for known in told.gossip.known} == full
+            else:
+                whole.append(number)
+                assert {member.site for member in told.gossip.members} == set(range(9))
+                assert len({known.site for known in told.gossip.known}) == 9
+        sent.clear()
     assert len(heard) == 8  # each has its turn
+    assert whole  # for who does not know of the newcomer yet,
+    assert set(whole) == {150}  # and nobody else
     for site in (hub, *others):
         site.close()
 

@@ -6,7 +6,6 @@ import sqlite3
 import pytest
 from tests.replication.sites import World, assert_equal, talk
 
-from everview.engines.sqlite.stamps import SHIFT
 from everview.replication.wire import encode
 
 DAY = 24 * 3600
@@ -269,19 +268,3 @@ def test_a_site_that_wrote_before_it_met_anyone(world):
     c.sync(b)
     talk(a, b, c)
     check(assert_equal(a, b, c), 1, 2)
-
-
-def test_the_floor_of_a_clock_that_runs_ahead_moves_no_other_clock(world):
-    """A site alone with its clock forgets a deletion from the future; its floor waits like its rows."""
-    fast, a = world.site("fast", skew=10 * DAY), world.site("a")
-    fast.insert("k", [(1, "x")])
-    fast.delete("k", [(1,)])
-    fast._replica.batch(0).__next__()  # it founds a group of its own
-    assert fast._replica.collect() == 1
-    a.insert("k", [(2, "a")])
-    talk(a, fast)
-    assert a._store.clock.last >> SHIFT <= world.seconds * 1_000_000 + 60_000_000
-    a.insert("k", [(1, "y")])
-    world.seconds += 20 * DAY
-    talk(a, fast)
-    assert assert_equal(a, fast)["k"] == [(1, "y"), (2, "a")]

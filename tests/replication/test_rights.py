@@ -243,3 +243,20 @@ def test_a_key_that_names_its_owner_is_not_replaced_or_deleted_by_another(three)
     bob.sync(mallory)
     assert dropped(bob) == 3
     assert bob.rows("k") == [("alice", 1, "first"), ("alice", 2, "second"), ("mallory", 1, "own")]
+
+
+def test_what_a_site_has_forgotten_counts_only_where_it_may_write(world, server):
+    """A floor moves clocks: who may not write a relation says nothing about it."""
+    fast = world.site("fast", program=PROGRAM, skew=2 * 24 * 3600)
+    next(fast.replica.batch(0))  # it founds a group of its own
+    fast.insert("k", [(1, "x")])
+    fast.delete("k", [(1,)])
+    assert fast.replica.collect() == 1
+    write(server, 2)
+    for _ in range(2):
+        sync(fast, server, Rights(None, frozenset(RELATIONS), frozenset(RELATIONS) - {"k"}))
+    assert "k" not in server.replica._knowledge.state.floors
+    sync(fast, server, Rights(None, frozenset(RELATIONS), frozenset(RELATIONS)))
+    fast.insert("r", [(3,)])
+    sync(fast, server, Rights(None, frozenset(RELATIONS), frozenset(RELATIONS)))
+    assert "k" in server.replica._knowledge.state.floors

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from everview.cli import hubs, packaging, programs, reading, serving, simulation, syncing, writing
+from everview.cli import hubs, packaging, programs, reading, serving, simulation, syncing, windows, writing
 from everview.errors import EverviewError
 
 __all__ = ["app"]
@@ -84,6 +84,7 @@ for _command in (
     programs.check,
     writing.insert,
     writing.delete,
+    windows.close,
     reading.query,
     reading.why,
     reading.explain,

@@ -58,7 +58,7 @@ def init(
     else:
         relations, views = (
             [one for one in names if chosen is None or one in chosen]
-            for names in (loaded.relations, loaded.views)
+            for names in ([relation.name for relation in _declared(loaded)], loaded.views)
         )
         counts = f"{count(relations, 'relation')}, {count(views, 'view')}"
         sys.stdout.write(f"created {store}: {counts}\n")
@@ -122,8 +122,14 @@ class _LocatedError(ProgramError):
         self.args = (f"{path}, {error}",)
 
 
+def _declared(program: Program) -> list[Relation]:
+    """The relations that the program declares: names that begin with everview_ are reserved."""
+    return [one for name, one in program.relations.items() if not name.startswith("everview_")]
+
+
 def _print_program(program: Program) -> None:
-    for relation in program.relations.values():
+    declared = _declared(program)
+    for relation in declared:
         kind = relation.semantics.value.replace("_", "-")
         owner = f", written by its {relation.owner} alone" if relation.owner else ""
         sys.stdout.write(f"relation {relation.name} ({kind}{owner})\n")
@@ -138,7 +144,10 @@ def _print_program(program: Program) -> None:
         width = max(len(column) for column in view.columns)
         for field in view.schema:
             sys.stdout.write(f"  {field.name:{width}}  {field.type}\n")
-    counts = f"{count(program.relations, 'relation')}, {count(program.views, 'view')}"
+    beside = program.relations.keys() - {relation.name for relation in declared}
+    if beside:
+        sys.stdout.write(f"beside windowed relations Everview keeps {', '.join(sorted(beside))}\n")
+    counts = f"{count(declared, 'relation')}, {count(program.views, 'view')}"
     sys.stdout.write(f"{counts}: the program is right\n")
 
 

@@ -20,6 +20,7 @@ from everview.hub.explain import explain_view
 from everview.hub.files import open_files
 from everview.hub.jobs import job, working
 from everview.hub.lease import hold
+from everview.hub.owning import check_writable
 from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, require_epoch
 from everview.hub.refresh import RefreshReport
@@ -288,6 +289,7 @@ class Hub:
         store = self._store
         store.require_ours()
         relation = self._relation(name)
+        check_writable(relation)
         if is_connect(rows):
             raise DataError(f"{name} cannot take a DataFrame of Spark Connect: give one of the hub's Spark")
         if isinstance(rows, DataFrame):

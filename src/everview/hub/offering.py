@@ -35,8 +35,9 @@ from everview.hub import consumers, offers
 from everview.hub.changes import WEIGHT
 from everview.hub.files import Files
 from everview.hub.fitting import check_columns, missing
+from everview.hub.gathering import gathered_batches
 from everview.hub.offers import Offer, Write
-from everview.hub.owning import check_owners
+from everview.hub.owning import check_owners, check_writable
 from everview.hub.reading import COMMIT, shape_at
 from everview.language.relations import Relation, Semantics
 from everview.language.types import Kind
@@ -101,6 +102,7 @@ def _target(
     relation = shape_at(files, name, record).relation
     if relation is None:
         raise DataError(f"{name} is a view: write into the relations it reads", relation=name)
+    check_writable(relation)
     if overwrite:
         raise DataError(
             f'{name} cannot be overwritten: use mode("append") and outputMode("append"), and write with the '
@@ -234,27 +236,12 @@ def _written(
         return Written(task, query, ())
     folder = offers.folder_of(name, batch)
     found: list[_File] = []
-    for rows in _chunks(batches):
+    for rows in gathered_batches(batches, _ROWS, _BYTES):
         for commit, present, piece in _split(target, rows):
             path = f"{folder}/{uuid.uuid4().hex}.parquet"
             files.create(path, _parquet(piece))
             found.append(_File(commit, present, piece.num_rows, path))
     return Written(task, query, tuple(found))
-
-
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in tables of a size for files."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _ROWS or size >= _BYTES:
-            yield pa.Table.from_batches(held)
-            held, rows, size = [], 0, 0
-    if rows:
-        yield pa.Table.from_batches(held)
 
 
 def _split(target: _Target, given: pa.Table) -> Iterator[tuple[int, bool, pa.Table]]:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documen
 from everview.errors import DataError
 from everview.language.relations import Relation, Semantics
 
-__all__ = ["check_counted", "check_owner", "check_owners", "counting"]
+__all__ = ["check_counted", "check_owner", "check_owners", "check_writable", "counting"]
 
 _OTHERS = "others"
 _OTHER = "other"
@@ -28,6 +28,18 @@ def _checked(relation: Relation, *, present: bool) -> int | None:
     if relation.owner is None or (relation.semantics is Semantics.KEYED and not present):
         return None
     return relation.columns.index(relation.owner)
+
+
+def check_writable(relation: Relation) -> None:
+    """DataError when nobody writes into a relation at a hub: it is no source, and keeps no window open."""
+    if relation.system:
+        raise DataError(f"{relation.name} is kept by Everview, and not written to", relation=relation.name)
+    if relation.event_time is not None:
+        raise DataError(
+            f"{relation.name} is windowed, and its events enter at the sites of its sources; "
+            "open a site of the source's name, write there, and sync it with the hub",
+            relation=relation.name,
+        )
 
 
 def check_owner(relation: Relation, rows: Sequence[Sequence[Any]], name: str, *, present: bool) -> None:

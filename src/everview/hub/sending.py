@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import pyarrow as pa
-
 from everview.engines.spark.types import arrow_schema
+from everview.hub.gathering import gathered_batches
 from everview.hub.relations import LatticeTable
 from everview.hub.routing import Batches, Parcel, batched, scattered
 from everview.hub.tables import Hashed
 
-__all__ = ["gathered_batches", "sending"]
+__all__ = ["sending"]
 
 _SENT_ROWS = 100_000
 """How many rows a task reads before it sends them on,"""
@@ -25,24 +24,8 @@ def sending(table: LatticeTable, hashed: Hashed, targets: int) -> Callable[[Batc
     schema = arrow_schema(table.arrived.schema)
 
     def sent(batches: Batches) -> Iterator[Parcel]:
-        for rows in gathered_batches(batches):
+        for rows in gathered_batches(batches, _SENT_ROWS, _SENT_BYTES):
             cast = rows.cast(schema)
             yield from scattered(table.name, cast, hashed.of(table.schema, cast), targets)
 
     return lambda batches: batched(sent(batches))
-
-
-def gathered_batches(batches: Batches) -> Iterator[pa.Table]:
-    """So many rows at once that some go to every target."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-        if rows >= _SENT_ROWS or size >= _SENT_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)

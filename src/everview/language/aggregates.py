@@ -14,10 +14,11 @@ from typing import Literal as OneOf
 
 from everview.language.expressions import Expression
 from everview.language.functions import NoSignatureError, quotient_scale
-from everview.language.types import BIGINT, BOOLEAN, DECIMAL_DIGITS, DOUBLE, Kind, Type, decimal_type
+from everview.language.types import BIGINT, BOOLEAN, DECIMAL_DIGITS, DOUBLE, TEXT, Kind, Type, decimal_type
 
 __all__ = [
     "AGGREGATES",
+    "CARRIED",
     "RANKINGS",
     "SHIFTS",
     "AggregateCall",
@@ -37,6 +38,12 @@ AGGREGATES: dict[str, str] = {
     "bool_or": "whether any is true",
 }
 """Every aggregate and what it means; all skip NULLs, all may say DISTINCT and FILTER (WHERE …)."""
+
+CARRIED: dict[str, str] = {
+    "exact": "exact sum of DOUBLEs, as text that can be added up elsewhere",
+    "exact_sum": "the DOUBLE nearest to the sum of such texts",
+}
+"""What plans have besides, and programs do not: what of an aggregate goes from site to site."""
 
 RANKINGS: dict[str, str] = {
     "row_number": "number of the row in its partition, from 1; ties broken by the remaining columns",
@@ -67,6 +74,10 @@ def aggregate_type(function: str, argument: Type | None) -> Type:
             return decimal_type(DECIMAL_DIGITS, argument.digits[1])
         case "avg", Kind.DECIMAL if argument is not None:
             return decimal_type(DECIMAL_DIGITS, quotient_scale(argument.digits[1]))
+        case "exact", Kind.DOUBLE:
+            return TEXT
+        case "exact_sum", Kind.TEXT:
+            return DOUBLE
         case ("sum", Kind.DOUBLE) | ("avg", Kind.BIGINT | Kind.DOUBLE):
             return DOUBLE
         case _:
@@ -83,7 +94,7 @@ class AggregateCall:
     filter: Expression | None = None
 
     def __post_init__(self) -> None:
-        if self.function not in AGGREGATES:
+        if self.function not in AGGREGATES and self.function not in CARRIED:
             raise ValueError(f"no aggregate {self.function}")
         if self.distinct and self.argument is None:
             raise ValueError("count(DISTINCT *) does not exist")

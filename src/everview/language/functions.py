@@ -353,6 +353,13 @@ def _time() -> tuple[Function, ...]:
             (_on(TIMESTAMP, BIGINT, to=TIMESTAMP),),
             fails=True,
         ),
+        Function(
+            "tumble",
+            "tumble(t, INTERVAL '10 minutes')",
+            "the beginning of the window of that length, counted from 1970-01-01 00:00 UTC",
+            (_on(TIMESTAMP, BIGINT, to=TIMESTAMP),),
+            fails=True,  # the first window of all begins before the year 1
+        ),
         *(
             Function(
                 f"extract_{field}",

@@ -29,6 +29,7 @@ from everview.language.sql.queries import bind_query, bind_root
 from everview.language.sql.source import Source, folded, words
 from everview.language.sql.writes import bind_delete, bind_insert, bind_update, refuse_target
 from everview.language.statements import Delete, Insert, Query, Statement, Update
+from everview.language.windowed import companions
 
 __all__ = ["Program"]
 
@@ -93,7 +94,12 @@ class Program:
         if len(trees) != 1:
             raise ProgramError(f"one statement at a time, not {len(trees)}")
         tree = trees[0]
-        context = Context(source, Catalog(self._schema, self.names), Parameters(allowed=True), bind_query)
+        context = Context(
+            source,
+            Catalog(self._schema, self.names, self.relations.get),
+            Parameters(allowed=True),
+            bind_query,
+        )
         match tree:
             case exp.Insert():
                 relation, plan = bind_insert(context, tree, self._writable)
@@ -160,6 +166,7 @@ def _read(text: str) -> Program:
             relations[found.name] = found
         else:
             declared[found.name] = found
+    relations |= {relation.name: relation for relation in companions(relations.values())}
     views = _Views(source, relations, declared).bind()
     digest = hashlib.sha256("\n".join(sorted(canonical)).encode()).hexdigest()
     return Program(text, MappingProxyType(relations), MappingProxyType(views), digest)
@@ -246,9 +253,8 @@ class _Views:
         return found.schema if found is not None else None
 
     def _view(self, view: Declared) -> View:
-        context = Context(
-            self._source, Catalog(self._schema, lambda: self._names), Parameters(allowed=False), bind_query
-        )
+        catalog = Catalog(self._schema, lambda: self._names, self._relations.get)
+        context = Context(self._source, catalog, Parameters(allowed=False), bind_query)
         plan = bind_query(view.query, context)
         if view.columns:
             plan = self._renamed(view, plan)

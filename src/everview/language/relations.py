@@ -22,13 +22,23 @@ class Semantics(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A replicated relation. `key` is not empty exactly when it is KEYED; `owner` names a TEXT column."""
+    """A replicated relation. `key` is not empty exactly when it is KEYED; `owner` names a TEXT column.
+
+    A windowed one has an `event_time`, a TIMESTAMP column, and its `sources`, the sites that own its rows;
+    `lateness`, in microseconds, says how far behind its latest event each closes. A `system` relation is not
+    written by users, and a `local` one does not travel.
+    """
 
     name: str
     schema: Schema
     semantics: Semantics = Semantics.SET
     key: tuple[str, ...] = ()
     owner: str | None = None
+    event_time: str | None = None
+    sources: tuple[str, ...] = ()
+    lateness: int | None = None
+    system: bool = False
+    local: bool = False
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.schema]

@@ -4,7 +4,8 @@ Above its first operators that are not monotone, seen from the relations, a plan
 them are the cores, whose derivations travel. A core that would be nothing but a relation with all its
 columns is the relation itself, and so is a bag, whose rows are counted and not identified, and a view that
 its authority publishes. Where a core would have too many branches, it is cut once more below its uppermost
-operator.
+operator. An aggregate over rows that only their owners write is cut above: what each owner's rows come to
+travels (see `partials`).
 
 Cores are named by the view and by what they say, so they have the same name at every site that runs the
 program, and another one where another version of this library would cut otherwise.
@@ -14,12 +15,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from everview.language.expressions import Column, Expression
 from everview.language.plan import Plan, Scan, Schema, UnionAll, Values, walk_plan
 from everview.language.relations import Relation, Semantics
 from everview.planner.branches import Branch, branch_plan, branches_of, passing
+from everview.planner.partials import Partials, may_be_partials, partials_of
 from everview.planner.walking import over
 
 __all__ = ["Core", "Cut", "cut", "plan_of"]
@@ -43,15 +45,19 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A view's plan over cores and whole relations, and the cores that it reads."""
+    """A view's plan over cores, partial aggregates and whole relations, and what of these travels."""
 
     plan: Plan
     cores: tuple[Core, ...]
+    partials: tuple[Partials, ...] = ()
+    whole: tuple[str, ...] = ()
+    """Why aggregates over owners' rows do not travel as partial ones."""
 
     @property
     def relations(self) -> tuple[str, ...]:
         """The relations, and what else has no ids, that are read whole."""
         names = {core.name for core in self.cores}
+        names |= {partials.name for partials in self.partials}
         found = {node.name for node in walk_plan(self.plan) if isinstance(node, Scan)}
         return tuple(sorted(found - names))
 
@@ -67,36 +73,58 @@ def cut(
 
     `opaque` are what it scans besides, whose rows have no ids. Cores have the same names whatever is held.
     """
-    cores = _cores(view, plan, relations, opaque)
-    kept: dict[str, Core] = {}
+    found = _found(view, plan, relations, opaque)
+    cores: dict[str, Core] = {}
+    partials: dict[str, Partials] = {}
 
     def replaced(node: Plan) -> Plan:
-        if node not in cores:
+        if node in found.partials:
+            apart = found.partials[node]
+            if held.issuperset(apart.inputs):
+                return node
+            partials[apart.name] = apart
+            return apart.merged
+        if node not in found.cores:
             return over(node, replaced)
-        core, constants = cores[node]
+        core, constants = found.cores[node]
         if held.issuperset(core.inputs):
             return node
-        kept[core.name] = core
+        cores[core.name] = core
         scan = Scan(core.name, core.schema)
         if not constants:
             return scan
-        names = [field.name for field in core.schema]
+        names = [column.name for column in core.schema]
         return UnionAll((scan, *(branch_plan(branch, names) for branch in constants)))
 
-    return Cut(replaced(plan), tuple(kept.values()))
+    return Cut(replaced(plan), tuple(cores.values()), tuple(partials.values()), tuple(found.whole))
 
 
-def _cores(
-    view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str]
-) -> dict[Plan, tuple[Core, tuple[Branch, ...]]]:
-    """The cores of a plan by the node that each stands for, with its constant rows; equal nodes are one."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What can travel of a plan, by the node that it stands for; equal nodes are one."""
+
+    cores: dict[Plan, tuple[Core, tuple[Branch, ...]]] = field(default_factory=dict)
+    """With the constant rows of each."""
+    partials: dict[Plan, Partials] = field(default_factory=dict)
+    whole: list[str] = field(default_factory=list)
+
+
+def _found(view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str]) -> _Found:
     bags = {name for name, relation in relations.items() if relation.semantics is Semantics.BAG} | opaque
-    found: dict[Plan, tuple[Core, tuple[Branch, ...]]] = {}
+    owned = {name for name, relation in relations.items() if relation.owner is not None}
+    all_found = _Found()
+    found = all_found.cores
 
     def visit(node: Plan) -> None:
         scans = {part.name for part in walk_plan(node) if isinstance(part, Scan)}
-        if isinstance(node, Scan | Values) or not scans or node in found:
+        if isinstance(node, Scan | Values) or not scans or node in found or node in all_found.partials:
             return
+        if may_be_partials(node) and scans & owned:
+            apart = partials_of(view, node, relations)
+            if isinstance(apart, Partials):
+                all_found.partials[node] = apart
+                return
+            all_found.whole.append(apart)
         branches = None if scans & bags else branches_of(node)
         if branches is None:
             for child in node.inputs:
@@ -110,7 +138,7 @@ def _cores(
             found[node] = Core(name, view, node.schema, travelling, inputs), constants
 
     visit(plan)
-    return found
+    return all_found
 
 
 def plan_of(core: Core) -> Plan:

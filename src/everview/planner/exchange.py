@@ -3,7 +3,8 @@
 1. All that it reads is here, as relations or hosted views: a local circuit.
 2. It is monotone, without DISTINCT: its derivations travel.
 3. Otherwise it is cut: monotone cores travel, the rest is a local circuit over them.
-4. Another site is its authority: the rows that this one publishes travel, whatever else is here.
+4. It aggregates rows that only their owners write: what each owner's rows come to travels.
+5. Another site is its authority: the rows that this one publishes travel, whatever else is here.
 
 A relation that a cut needs whole is received too, but not shown: it is *hidden*. So is a published view that
 another view reads. To whoever cuts a plan a published view is like a bag, also at its authority: cores have
@@ -23,6 +24,7 @@ from everview.language.program import Program
 from everview.planner.conditions import all_columns
 from everview.planner.cut import Core, Cut, cut, plan_of
 from everview.planner.facts import Catalog, Facts, Keys, catalog_of
+from everview.planner.partials import Partials
 from everview.planner.published import published_stream
 from everview.planner.rewrite import rewrite
 from everview.planner.walking import over
@@ -36,6 +38,7 @@ class Way(enum.Enum):
     LOCAL = "a local circuit"
     RECEIVED = "derivations"
     CUT = "a cut plan"
+    AGGREGATED = "partial aggregates"
     PUBLISHED = "what its authority publishes"
 
 
@@ -48,6 +51,7 @@ class Kept:
     cores: tuple[Core, ...]
     hidden: tuple[str, ...]
     why: str
+    partials: tuple[Partials, ...] = ()
 
 
 class Exchange:
@@ -101,6 +105,11 @@ class Exchange:
         """The cores that are received, by name."""
         return {core.name: core for kept in self.views.values() for core in kept.cores}
 
+    @property
+    def partials(self) -> dict[str, Partials]:
+        """The partial aggregates that are received, by name."""
+        return {found.name: found for kept in self.views.values() for found in kept.partials}
+
     def core_keys(self, catalog: Catalog) -> dict[str, Keys]:
         """Return the keys of the received cores' rows, given those of relations."""
         return {kept: Facts(catalog).keys(plan_of(core)) for kept, core in self.cores.items()}
@@ -113,6 +122,17 @@ class Exchange:
     def offered(self) -> Iterator[Core]:
         """Yield every core that can be derived from the relations held here."""
         return (core for core in self.all_cores.values() if self.held.issuperset(core.inputs))
+
+    @cached_property
+    def all_partials(self) -> dict[str, Partials]:
+        """Every partial aggregate of the program: the same at all sites."""
+        if all(relation.owner is None for relation in self.program.relations.values()):
+            return {}
+        return {found.name: found for name in self.program.views for found in self._cut(name).partials}
+
+    def fed(self) -> Iterator[Partials]:
+        """Yield every partial aggregate that can be computed from the relations held here."""
+        return (found for found in self.all_partials.values() if self.held.issuperset(found.inputs))
 
     def _is_away(self, name: str) -> bool:
         if name in self._foreign:
@@ -176,11 +196,16 @@ class Exchange:
         found = self._cut(name, self.held)
         hidden = tuple(source for source in found.relations if source not in self.hosts)
         missing = ", ".join(sorted({s for s in scans_of(self._over_relations(name)) if s not in self.hosts}))
-        if not found.cores:
-            why = f"this site does not host {missing}, and the view needs the whole of {', '.join(hidden)}"
-            return Kept(Way.CUT, found.plan, (), hidden, why)
-        if isinstance(found.plan, Scan):
-            why = f"this site does not host {missing}, and the view is monotone"
+        lacks = f"this site does not host {missing}"
+        if found.partials and not found.cores and not hidden:
+            why = f"{lacks}, and what it aggregates only the owners of rows write"
+            return Kept(Way.AGGREGATED, found.plan, (), (), why, found.partials)
+        if found.cores and isinstance(found.plan, Scan):
+            why = f"{lacks}, and the view is monotone"
             return Kept(Way.RECEIVED, found.plan, found.cores, (), why)
-        why = f"this site does not host {missing}, and the view is not monotone as a whole"
-        return Kept(Way.CUT, found.plan, found.cores, hidden, why)
+        why = f"{lacks}, and the view is not monotone as a whole"
+        if not found.cores and not found.partials:
+            why = f"{lacks}, and the view needs the whole of {', '.join(hidden)}"
+        if found.whole:
+            why += f"; what owners' rows come to does not travel instead, because {found.whole[0]}"
+        return Kept(Way.CUT, found.plan, found.cores, hidden, why, found.partials)

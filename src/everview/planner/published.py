@@ -11,6 +11,11 @@ def published_stream(view: str) -> str:
     return f"{_STREAM}{view}"
 
 
+def is_published(stream: str) -> bool:
+    """Whether a stream is one in which a published view travels."""
+    return stream.startswith(_STREAM)
+
+
 def view_of(stream: str) -> str:
     """Return the relation or view that a stream tells of: of a core, the view that it is a part of."""
-    return stream.removeprefix(_STREAM) if stream.startswith(_STREAM) else stream.partition("#")[0]
+    return stream.removeprefix(_STREAM) if is_published(stream) else stream.partition("#")[0]

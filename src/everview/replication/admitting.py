@@ -18,6 +18,7 @@ from everview.engines.sqlite.relations.keyed import TOP
 from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.language.relations import Relation, Semantics
+from everview.language.windowed import PROGRESS
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import LONGEST, Message, Section
 from everview.replication.wire import check
@@ -40,8 +41,11 @@ def admitted(knowledge: Knowledge, message: Message, section: Section, part: Par
         return columns
     keep = _possible(columns, relation)
     if relation.owner is not None:
-        owned = _owned(knowledge, columns, relation.columns.index(relation.owner))
+        owned = _owned(knowledge, columns, relation, relation.columns.index(relation.owner))
         keep = owned if keep is None else list(map(min, keep, owned))
+    if relation.event_time is not None:
+        timely = _timely(knowledge, columns, relation)
+        keep = timely if keep is None else list(map(min, keep, timely))
     if keep is None or all(keep):
         return columns
     knowledge.state.dropped += keep.count(False)
@@ -66,13 +70,33 @@ def _possible(columns: Columns, relation: Relation) -> list[bool] | None:
     ]
 
 
-def _owned(knowledge: Knowledge, columns: Columns, owner: int) -> list[bool]:
-    """Which rows the site named in them wrote; a deleted key names none."""
+def _owned(knowledge: Knowledge, columns: Columns, relation: Relation, owner: int) -> list[bool]:
+    """Which rows the site named in them wrote; a deleted key names none, if the owner is not part of it."""
     names = knowledge.state.names
     by_number = {number: names.get(inc, "") for inc, number in knowledge.numbers.items()}
+    owned = [by_number[site] == name for name, site in zip(columns[owner], columns[-2], strict=True)]
+    if relation.semantics is Semantics.KEYED and relation.owner not in relation.key:
+        alive = columns[len(relation.schema)]
+        return [mine or not there for mine, there in zip(owned, alive, strict=True)]
+    return owned
+
+
+def _timely(knowledge: Knowledge, columns: Columns, relation: Relation) -> list[bool]:
+    """Which rows are new and lie in windows that are final here: their writer may not write them.
+
+    All that a source wrote before it closed is here, and afterwards its own door lets nothing pass. So they
+    are of another device that goes by its name, or of a source that came back after it was given up.
+    """
+    table = knowledge.store.engine.relations[PROGRESS].table.name
+    found = knowledge.store.writer.connection.execute(
+        f"SELECT c0, c2 FROM {table} WHERE c1 = ?", (relation.name,)
+    )
+    final = dict(found.fetchall())
+    vector = knowledge.vector(knowledge.membership.own(relation.name).vector)
+    names, times = (columns[relation.columns.index(str(n))] for n in (relation.owner, relation.event_time))
     return [
-        name is None or by_number[site] == name
-        for name, site in zip(columns[owner], columns[-2], strict=True)
+        at >= final.get(name, at) or seq <= vector.get(site, 0)
+        for name, at, site, seq in zip(names, times, *columns[-2:], strict=True)
     ]
 
 
@@ -91,14 +115,15 @@ def observe(knowledge: Knowledge, columns: Columns, stream: str, sender: str) ->
                 sum(stamp > limit for stamp in stamps),
                 stream,
                 knowledge.state.names.get(sender) or sender,
-                _moment(latest),
+                moment(latest),
             )
             latest = max((stamp for stamp in stamps if stamp <= limit), default=0)
         clock.observe(latest)
     return limit
 
 
-def _moment(stamp: int) -> str:
+def moment(stamp: int) -> str:
+    """A stamp's time, for people."""
     try:
         return dt.datetime.fromtimestamp(microseconds(stamp) / 1e6, tz=dt.UTC).isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):

@@ -9,15 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from everview.engines.sqlite.partials import ENTRIES
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.published import ROWS
+from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
 from everview.language.relations import Semantics
 from everview.replication.admitting import admitted, observe
 from everview.replication.arriving import Arriving
+from everview.replication.catching_up import catch_up, last_delete, passed
 from everview.replication.membership import join
 from everview.replication.messages import LONGEST, START, Cursor, Message, Section
+from everview.replication.partials import PartialArrivals
 from everview.replication.publishing import Arrivals, wanted
 
 
@@ -36,21 +40,26 @@ class Cut(Arriving):
         self._raise_floors()
         grown = sum(self._lift(name) for name in sorted(returning))
         arrivals = Arrivals(self.engine, self.connection, self.published)
+        partials = PartialArrivals(self.knowledge, self.connection, self.partials)
         for message in chain(self.staged, (self.last,)):
-            state.names.update(zip(message.sites, message.names, strict=True))
+            self.knowledge.learn_names(message.sites, message.names)
             self.knowledge.intern(self.connection, message.sites)
             sections = [] if message.page is None else message.page.sections
             for section in sections:
                 if section.stream in arrivals.streams:
                     arrivals.add(message, section)
+                elif section.stream in partials.streams:
+                    partials.add(message, section)
                 elif self._is_wanted(section, streams):
                     grown += self._merge(message, section, joining, returning)
         grown += sum(self._settle(name) for name in sorted(returning))
         grown += arrivals.take(self.on_change)
-        state.dropped += arrivals.dropped
+        grown += partials.take(self.sender, self.page, self.commit.version, self.on_change)
+        state.dropped += arrivals.dropped + partials.dropped
         self.commit.grown |= grown > 0
         self._note(streams)
         self._note_published(arrivals)
+        self._note_partials(partials)
         return grown
 
     def _is_wanted(self, section: Section, streams: Mapping[str, bool]) -> bool:
@@ -59,6 +68,8 @@ class Cut(Arriving):
         here = section.stream in self.engine.streams
         if section.stream in self.engine.published:
             here = section.part == ROWS and section.stream in wanted(self.engine, self.connection)
+        if section.stream in self.engine.partials:
+            here = section.part == ENTRIES
         if here and not self.rights.may_write(section.stream):
             self.knowledge.state.dropped += section.count
         return False
@@ -79,6 +90,8 @@ class Cut(Arriving):
             covered = any(seq <= vector.get(site, 0) for site, seq in set(zip(*columns[-2:], strict=True)))
             if covered:
                 self.knowledge.lay_out(self.connection, told)
+        if joins and stream.is_base:
+            self._pass_deletes(columns, stream.name)
         arrival = Arrival(
             columns,
             self.commit.version,
@@ -89,17 +102,28 @@ class Cut(Arriving):
         )
         return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
 
+    def _pass_deletes(self, columns: Columns, name: str) -> None:
+        """What all have passed of the deletes that the snapshot holds may be forgotten without asking us."""
+        relation, clock = self.engine.program.relations[name], self.knowledge.store.clock
+        if relation.semantics is not Semantics.KEYED:
+            return
+        by_all = passed(self.knowledge, self.tidings, name, self.gossip.groups.get(name, []))
+        if by_all > clock.limit():
+            stamp = last_delete(columns, relation, min(by_all, clock.farthest()))
+            if stamp:
+                catch_up(self.knowledge, self.commit, stamp, name, self.sender)
+
     def _raise_floors(self) -> None:
+        """Nobody writes below what a sender, or anyone before it, has forgotten, whatever its clock says."""
         state, store = self.knowledge.state, self.knowledge.store
         for name, floor in self.gossip.floors.items():
             relation = self.engine.program.relations.get(name)
-            if relation is None or floor <= state.floors.get(name, 0):
+            if relation is None or floor <= state.floors.get(name, 0) or not self.rights.may_write(name):
                 continue
             if relation.semantics is Semantics.KEYED:
-                if floor > store.clock.limit():
-                    continue  # of a clock that runs ahead; it comes again, and counts when its time has come
-                store.clock.observe(floor)
-                self.commit.stamp = store.clock.stamp()
+                if floor > store.clock.farthest():
+                    continue  # of a clock that is wrong beyond reason; it comes again, and its time may too
+                catch_up(self.knowledge, self.commit, floor, name, self.sender)
             elif floor > LONGEST:
                 continue
             state.floors[name] = floor
@@ -118,7 +142,10 @@ class Cut(Arriving):
         wanted = floor + floor % 2
         by = wanted - state.lifted.get(name, 0)  # a site that is not listed yet may take several wholes
         state.lifted[name] = wanted
-        return self.engine.relations[name].lift(self.connection, self.commit, by) if by > 0 else 0
+        if by <= 0:
+            return 0
+        called = self.knowledge.store.name
+        return self.engine.relations[name].lift(self.connection, self.commit, by, called)
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""
@@ -135,6 +162,16 @@ class Cut(Arriving):
         cursors = self.knowledge.state.cursors.setdefault(self.sender, {})
         for stream in arrivals.streams:
             if arrivals.is_up_to_date(stream) and end.head >= cursors.get(stream, START).head:
+                cursors[stream] = end
+
+    def _note_partials(self, partials: PartialArrivals) -> None:
+        """A file that nobody asked for may tell too little: then its writer is asked for everything."""
+        end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
+        cursors = self.knowledge.state.cursors.setdefault(self.sender, {})
+        for stream in partials.streams:
+            if not self.page.cut and partials.lacks(stream):
+                cursors[stream] = START
+            elif end.head >= cursors.get(stream, START).head:
                 cursors[stream] = end
 
     def _note(self, streams: Mapping[str, bool]) -> None:
@@ -158,4 +195,4 @@ class Cut(Arriving):
             self.commit.version if self.commit.grown else self.commit.version - 1,
             self.knowledge.store.clock.last,
         )
-        membership.believe(self.told, self.sender, apart)
+        membership.believe(self.tidings.new_known, self.sender, apart)

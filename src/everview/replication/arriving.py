@@ -16,7 +16,7 @@ from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.relations.commit import Commit
 from everview.errors import WireError
 from everview.language.relations import Semantics
-from everview.replication.gossip import known_in, members_in
+from everview.replication.gossip import Tidings
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
 from everview.replication.messages import START, Cursor, Gossip, Message, Page
@@ -70,19 +70,22 @@ class Arriving:
     """The messages before the last, read one by one: a cut may be larger than memory."""
     last: Message
     """The message that ends the cut, and tells all the rest."""
+    tidings: Tidings
+    """What it tells of members."""
     rights: Rights
     on_change: OnChange | None = None
-    told: Mapping[str, Mapping[str, Told]] = field(init=False)
     left: set[str] = field(init=False, default_factory=set)
     """The streams whose group was left, for the sender's or because nobody is left in it."""
-
-    def __post_init__(self) -> None:
-        self.told = known_in(self.last)
 
     @property
     def sender(self) -> str:
         """Whose cut it is."""
         return self.last.sites[0]
+
+    @property
+    def told(self) -> Mapping[str, Mapping[str, Told]]:
+        """What it tells of what each member has."""
+        return self.tidings.known
 
     @property
     def page(self) -> Page:
@@ -146,7 +149,9 @@ class Arriving:
             streams[stream] = self._lists_us(stream)
         if not streams and not self.engine.streams.keys().isdisjoint(self.gossip.groups):
             return Outcome.REFUSED
-        if self.published:  # which may be all that the two have in common, or all that is news
+        if (
+            self.published or self.partials
+        ):  # they may be all that the two have in common, or all that is news
             return streams if news else {}
         if not streams:
             return Outcome.REFUSED
@@ -158,6 +163,15 @@ class Arriving:
         return frozenset(
             stream
             for stream in wanted(self.engine, self.connection)
+            if stream in self.page.froms and self.rights.may_write(stream)
+        )
+
+    @property
+    def partials(self) -> frozenset[str]:
+        """The partial aggregates in it that are read here."""
+        return frozenset(
+            stream
+            for stream in self.engine.partials
             if stream in self.page.froms and self.rights.may_write(stream)
         )
 
@@ -207,10 +221,8 @@ class Arriving:
 
     def _lists_us(self, stream: str) -> bool:
         group, own = self.gossip.groups.get(stream, [""])[0], self.knowledge.incarnation
-        return any(
-            inc == own and s == stream and g == group and length % 2
-            for inc, s, g, length, _ in members_in(self.last)
-        )
+        length, _ = self.tidings.members.get((own, stream, group), (0, ""))
+        return length % 2 == 1
 
     def _listed(self) -> list[str] | None:
         """The streams that may be joined by a cut that nobody asked for; None if it was asked for."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import msgspec
 
 from everview.errors import WireError
-from everview.replication import publishing
+from everview.replication import partials, publishing
 from everview.replication.arriving import Applied, Outcome
 from everview.replication.conversation import Conversation
-from everview.replication.gossip import cursor_on
+from everview.replication.gossip import cursor_on, tidings_of
 from everview.replication.messages import START, Cursor, Message, Request
 from everview.replication.rights import ALL
+from everview.replication.serving import Views
 from everview.replication.wire import decode, encode
 
 
@@ -34,12 +34,16 @@ class Batches(Conversation):
                 offered = self._servable(provisional=True)
                 streams = [(stream, since) for stream in offered if stream.name in wanted]
                 published = publishing.asked_since(self._store.engine, connection, since)
-                served = self._page(connection, streams, after, {}, None, 0, published=published)
+                asked = sorted({*self._store.engine.partials, *self._asked})
+                fed = [
+                    (partials.asked_since(self._knowledge, connection, stored, since), since)
+                    for stored in self._fed(asked)
+                ]
+                served = self._page(connection, streams, after, {}, None, 0, views=Views(published, fed))
                 if served.page.done and published:
                     with self._store.writing() as writer:
                         publishing.note_told(self._store.engine, writer, served.page)
-                told = replace(served, gossip=self._gossip(served.register, whole=True))
-                data = encode(self._message(self._wants(), told))
+                data = encode(self._message(self._wants(), served))
             after, done = served.page.reached, served.page.done
             yield data
 
@@ -50,11 +54,12 @@ class Batches(Conversation):
         self._check(last)
         with self._telling():
             publishing.defend(self._store, last, ALL)
-        applied = self._apply(map(decode, coded[:-1]), last, ALL)
+        tidings = tidings_of(last)
+        applied = self._apply(map(decode, coded[:-1]), last, tidings, ALL)
         if applied.outcome is Outcome.LEFT and self._knowledge.membership.is_expired():
             with self._telling():
-                self._meet(last, overheard=True)  # which takes a new incarnation, to join anew
-            applied = self._apply(map(decode, coded[:-1]), last, ALL)
+                self._meet(last, tidings, overheard=True)  # which takes a new incarnation, to join anew
+            applied = self._apply(map(decode, coded[:-1]), last, tidings, ALL)
         return applied
 
     def request(self) -> bytes:
@@ -80,7 +85,8 @@ class Batches(Conversation):
         engine, state = self._store.engine, self._knowledge.state
         joined = [name for name in engine.streams if name in state.joined]
         published = publishing.wanted(engine, self._store.writer.connection)
-        return Request("", dict.fromkeys([*engine.streams, *published], START), joined, 0, b"")
+        wanted = [*engine.streams, *published, *engine.partials]
+        return Request("", dict.fromkeys(wanted, START), joined, 0, b"")
 
     def _least_cursor(self, incarnation: str) -> Cursor:
         """The cursor on a site in the stream read least of those that it is known to hold."""
@@ -91,7 +97,7 @@ class Batches(Conversation):
             for name in engine.streams
             if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
         ]
-        found += [cursors[name] for name in engine.published if name in cursors]
+        found += [cursors[name] for name in (*engine.published, *engine.partials) if name in cursors]
         return min(found, key=lambda cursor: cursor.head, default=START)
 
     def cursor_of(self, data: bytes) -> int | None:
@@ -99,7 +105,7 @@ class Batches(Conversation):
         message = decode(data)
         self._check(message)
         with self._telling() as connection:
-            self._meet(message, overheard=True)
+            self._meet(message, tidings_of(message), overheard=True)
             if message.request is not None:
                 self._asked.update(message.request.streams)
             cursor = cursor_on(message, self._knowledge.incarnation)
@@ -121,7 +127,7 @@ class Batches(Conversation):
     def extent(data: bytes) -> tuple[int, int]:
         """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
         page = decode(data).page
-        return (sum(section.count for section in page.sections), page.head) if page else (0, 0)
+        return (publishing.row_count(page), page.head) if page else (0, 0)
 
     def listing(self, incarnation: str) -> str:
         """A word for the streams in which a site is listed as a member of this site's groups."""

@@ -35,7 +35,8 @@ def is_due(knowledge: Knowledge) -> bool:
 def ripen(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: float) -> int:
     """One pass: forget what was stable at the pass before, and note what is stable now."""
     state = knowledge.state
-    wanted = state.ripe or knowledge.store.engine.published
+    engine = knowledge.store.engine
+    wanted = state.ripe or engine.published or engine.partials or engine.feeding
     total = collect(knowledge, connection, expiry_days, state.ripe) if wanted else 0
     state.passed_us = knowledge.store.environment.now_us()
     stable = {name: knowledge.membership.stable(name) for name in knowledge.store.engine.program.relations}
@@ -61,6 +62,7 @@ def collect(
     after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
     keep = None if ripe is not None else 0
     total = sum(published.collect(connection, keep) for published in engine.published.values())
+    total += sum(told.collect(connection, keep) for told in (*engine.partials.values(), *engine.feeding))
     for name, stream in engine.streams.items():
         if name not in state.joined:
             continue

@@ -13,8 +13,11 @@ from everview.errors import EverviewError, SyncError, WireError
 from everview.replication import publishing, renewal
 from everview.replication.applying import Cut
 from everview.replication.arriving import Applied, Outcome
-from everview.replication.gossip import known_in, members_in
+from everview.replication.certifying import certify
+from everview.replication.gossip import Tidings, known_of_sender, tidings_of
+from everview.replication.membership import covers
 from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.returning import set_aside_uncovered
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
@@ -37,19 +40,22 @@ class Conversation(Teller):
                 peer = self._knowledge.state.peers.get(address)
                 incarnation = "" if peer is None else peer.incarnation
             request = self._request(connection, incarnation, ALL)
-            return self._message(request, give)
+            return self._message(request, give, incarnation)
 
-    def tell(self, give: Served | None) -> Message:
-        """Return a message that asks for nothing."""
+    def tell(self, give: Served | None, incarnation: str = "") -> Message:
+        """Return a message to a peer that asks for nothing."""
         with self._telling():
-            return self._message(None, give)
+            return self._message(None, give, incarnation)
 
     def hear(self, message: Message, data: bytes, address: str, rights: Rights = ALL) -> Applied | None:
         """Take what a message brings; None when its page is one of several, or it has none."""
         self._check(message, rights)
-        applied = self._take_page(message, data, rights) if message.page is not None else None
+        tidings = self._tidings(message)
+        applied = self._take_page(message, data, tidings, rights)
+        if tidings is None:
+            return applied
         with self._telling():
-            anew = self._meet(message, rights, dialling=bool(address))
+            anew = self._meet(message, tidings, rights, dialling=bool(address))
             if address:
                 now = self._store.environment.now_us()
                 self._knowledge.state.peers[address] = Peer(message.sites[0], now)
@@ -70,17 +76,22 @@ class Conversation(Teller):
         """Answer a message; WireError if it is none, and the store's own errors as they are."""
         try:
             message = decode(data)
-            applied = self.hear(message, data, "", rights)
-            more = message.page is None or (applied is None and not message.page.done)
-            again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
-            with self._telling() as connection:
+            self._check(message, rights)
+            tidings = self._tidings(message)
+            applied = self._take_page(message, data, tidings, rights)
+            with self._telling() as connection:  # what was heard is saved with what is told
+                if tidings is not None and self._meet(message, tidings, rights):
+                    applied = Applied(Outcome.LEFT)
+                self._advance(connection)  # it may be another incarnation now
+                more = message.page is None or (applied is None and not message.page.done)
+                again = applied is not None and applied.outcome in (Outcome.GAP, Outcome.LEFT)
                 page = None
-                if message.request is not None:
+                if message.request is not None and tidings is not None:
                     page = self._serve(connection, message, rights)
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
-                return encode(self._message(wanted, page))
+                return encode(self._message(wanted, page, message.sites[0]))
         except WireError:
             raise
         except SyncError as error:
@@ -95,9 +106,43 @@ class Conversation(Teller):
         """Return a page of what a message asks for."""
         with self._telling() as connection:
             served = self._serve(connection, message, rights)
-            return None if served is None else replace(served, gossip=self._gossip(served.register))
+            if served is None:
+                return None
+            return replace(served, gossip=self._gossip(served.register, message.sites[0]))
+
+    def has_it_all(self, message: Message, give: Served) -> bool:
+        """Whether the sender of a message has all that a page for it, and what goes with it, would tell."""
+        page, told, mine = give.page, message.gossip, give.gossip
+        if page.sections or not page.done or not page.froms or told is None or mine is None:
+            return False
+        if any(start != page.head for start in page.froms.values()) or not mine.omitted:
+            return False
+        if mine.provisional or any(floor > told.floors.get(name, 0) for name, floor in mine.floors.items()):
+            return False
+        theirs = known_of_sender(message)
+        with self._store.exclusive():
+            own = self._knowledge.state.known.get(self._knowledge.incarnation, {})
+            return all(
+                (held := theirs.get(whole) or theirs.get(whole.rpartition(">")[2])) is not None
+                and covers(held.vector, has.vector)
+                for whole, has in own.items()
+            )
 
     # Inside.
+
+    def _tidings(self, message: Message) -> Tidings | None:
+        """What a message tells of members; None if it leaves out a roll that is not known here."""
+        gossip = message.gossip
+        with self._store.exclusive():
+            if gossip is not None:
+                self._rolls.name(message.sites[0], gossip.roll)
+            if not self._rolls.understand(gossip):
+                return None
+            if gossip is None or not gossip.omitted:
+                return tidings_of(message)
+            self._knowledge.refresh(self._store.writer.connection)
+            own = self._rolls.own(self._knowledge.state)
+            return tidings_of(message, self._rolls.find(gossip.roll), own)
 
     def _check(self, message: Message, rights: Rights = ALL) -> None:
         if message.refusal is not None:
@@ -115,7 +160,13 @@ class Conversation(Teller):
             )
 
     def _meet(
-        self, message: Message, rights: Rights = ALL, *, dialling: bool = False, overheard: bool = False
+        self,
+        message: Message,
+        tidings: Tidings,
+        rights: Rights = ALL,
+        *,
+        dialling: bool = False,
+        overheard: bool = False,
     ) -> bool:
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
 
@@ -128,8 +179,8 @@ class Conversation(Teller):
             self._rewound()
             return True
         publishing.defend(self._store, message, rights)
-        knowledge.membership.meet(members_in(message))
-        knowledge.state.names.update(zip(message.sites, message.names, strict=True))
+        knowledge.membership.meet(tidings.new_members)
+        knowledge.learn_names(message.sites, message.names)
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
                 renewal.renew(knowledge, writer, head, retire=True)
@@ -139,12 +190,12 @@ class Conversation(Teller):
         knowledge.groups.lose_expired_sponsors()
         left = knowledge.groups.leave_the_lost()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
-            told = known_in(message)
-            listed = () if overheard else None
+            told, listed = tidings.known, () if overheard else None
             left |= knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)[0]
             knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             # A site that is only fed tells it no other way.
-            knowledge.membership.believe(told, message.sites[0], knowledge.groups.strangers())
+            news = tidings.new_known
+            knowledge.membership.believe(news, message.sites[0], knowledge.groups.strangers())
         if left:
             with self._store.writing() as writer:
                 Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
@@ -180,6 +231,9 @@ class Conversation(Teller):
             for name in publishing.wanted(self._store.engine, connection)
             if rights.may_write(name)
         }
+        asked |= {
+            name: cursors.get(name, START) for name in self._store.engine.partials if rights.may_write(name)
+        }
         begun = Staging(connection, sender).last()
         if begun is not None and begun.froms == {name: asked.get(name, START).head for name in begun.froms}:
             return self._await(Request(sender, asked, joined, begun.cut, begun.reached))
@@ -210,14 +264,17 @@ class Conversation(Teller):
             del self._awaited[next(iter(self._awaited))]
         return request
 
-    def _take_page(self, message: Message, data: bytes, rights: Rights) -> Applied | None:
-        """Stage a page of a cut; at the last one apply it all."""
+    def _take_page(
+        self, message: Message, data: bytes, tidings: Tidings | None, rights: Rights
+    ) -> Applied | None:
+        """Stage a page of a cut, if there is one; at the last one apply it all."""
         page = message.page
-        assert page is not None
-        if not self._awaits(page):
+        if page is None:
+            return None
+        if tidings is None or not self._awaits(page):  # it comes again, in full
             return Applied(Outcome.GAP)
         if page.done and not page.after:
-            return self._apply(None, message, rights)
+            return self._apply(None, message, tidings, rights)
         with self._store.writing() as connection:
             staging = Staging(connection, message.sites[0])
             if not staging.follows(page):
@@ -225,18 +282,20 @@ class Conversation(Teller):
             if not page.done:
                 staging.add(page, data)
                 return None
-        return self._apply(None, message, rights)
+        return self._apply(None, message, tidings, rights)
 
-    def _apply(self, staged: Iterable[Message] | None, last: Message, rights: Rights) -> Applied:
+    def _apply(
+        self, staged: Iterable[Message] | None, last: Message, tidings: Tidings, rights: Rights
+    ) -> Applied:
         """Apply a cut in one commit, and forget its pages, whatever became of it."""
         with self._committing() as connection:
             knowledge, commit = self._knowledge, self._writing.commit
             staging = Staging(connection, last.sites[0])
             if staged is None:
                 staged = staging.messages() if last.page is not None and last.page.after else ()
-            knowledge.membership.meet(members_in(last))
+            knowledge.membership.meet(tidings.new_members)
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
-            cut = Cut(knowledge, connection, commit, staged, last, rights, self._writing.collect)
+            cut = Cut(knowledge, connection, commit, staged, last, tidings, rights, self._writing.collect)
             if last.request is not None:
                 coming = knowledge.groups.coming(last.request, last.gossip)
                 knowledge.groups.enlist(cut.sender, filter(rights.may_read, coming))
@@ -247,6 +306,9 @@ class Conversation(Teller):
                 applied = Applied(
                     Outcome.APPLIED, cut.apply(found), plain, commit.version, len(plain) < len(found)
                 )
+                certify(knowledge, connection, commit, self._writing.collect)
+                if self.closing is not None and not self.closing.charge.note():
+                    set_aside_uncovered(knowledge, connection, self._writing)
             else:
                 applied = Applied(found)
                 if found is Outcome.REWOUND:

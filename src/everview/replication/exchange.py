@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from everview.errors import SyncError
 from everview.replication.arriving import Outcome
-from everview.replication.messages import Message, Page
+from everview.replication.messages import Message
+from everview.replication.publishing import row_count
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.telling import Served
 from everview.replication.wire import decode, encode
 
 __all__ = ["Exchange", "Progress", "SyncReport"]
@@ -45,7 +47,7 @@ class Exchange:
             if error.peer is None:
                 error.peer = self._peer
             raise
-        moved = _rows(message.page)
+        moved = row_count(message.page)
         self.report.received_rows += moved
         settled = applied is not None and applied.outcome in (Outcome.APPLIED, Outcome.STALE)
         staged = message.page is not None and applied is None  # perhaps without rows: we may have them all
@@ -62,14 +64,7 @@ class Exchange:
                 self._taken = True  # there is nothing for us there
         if message.request is not None and self._ended and not self._again:
             self._given, self._again = False, True  # the peer has left its group for ours: it needs the whole
-        give = None
-        if message.request is not None and not self._given:
-            give = self._replica.serve(message)
-            if give is not None and not give.page.froms and not self._taken:
-                give = None  # a stranger has nothing to say before it has joined
-        if give is not None and give.page.reached != self._reached:
-            self._reached = give.page.reached  # what is given moves as well
-            self._stalls = self._refused = 0
+        give = self._give(message, moved)
         self._progress()
         if give is None and self._taken and self._given:
             self._replica.tidy()
@@ -84,27 +79,40 @@ class Exchange:
                 retry=True,
             )
         last = self._ended = give is not None and give.page.done
-        given = _rows(None if give is None else give.page) + self.report.sent_rows
+        given = row_count(None if give is None else give.page) + self.report.sent_rows
         if last and given and self._replica.receives_views:
             self._taken = False  # what we tell changes what we are told of views: ask once more
         if self._taken:
-            reply = self._replica.tell(give)
+            reply = self._replica.tell(give, message.sites[0])
         else:
             reply = self._replica.ask(self._peer, give=give, incarnation=message.sites[0])
         self._given = self._given or last
         return self._send(reply)
 
+    def _give(self, message: Message, moved: int) -> Served | None:
+        """What the peer asks for, unless it was given, or there is nothing to say to it."""
+        if message.request is None or self._given:
+            return None
+        give = self._replica.serve(message)
+        if give is None:
+            return None
+        if not give.page.froms and not self._taken:
+            return None  # a stranger has nothing to say before it has joined
+        if self._taken and not moved and self._replica.has_it_all(message, give):
+            self._given = True
+            return None
+        if give.page.reached != self._reached:
+            self._reached = give.page.reached  # what is given moves as well
+            self._stalls = self._refused = 0
+        return give
+
     def _send(self, message: Message) -> bytes:
         data = encode(message)
         self.report.sent_bytes += len(data)
-        self.report.sent_rows += _rows(message.page)
+        self.report.sent_rows += row_count(message.page)
         return data
 
     def _progress(self) -> None:
         if self._on_progress is not None:
             doing = "sending" if self._taken else "receiving"
             self._on_progress(Progress.of(self._peer, doing, self.report))
-
-
-def _rows(page: Page | None) -> int:
-    return 0 if page is None else sum(section.count for section in page.sections)

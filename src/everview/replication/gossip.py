@@ -4,15 +4,16 @@ All of it travels with every message, until there are so many members that this 
 vectors grow with the square of their number. Then a message has the sender's own, those of a few others,
 drawn anew each time, and the rest are mentioned: an empty vector and no reading say that a member is known.
 What others have is needed to forget rows that are dead everywhere, an hour later at the earliest; that they
-are known, to recognise rows of strangers, which is told with every message as before.
+are known, to recognise rows of strangers, which is told with every message as before: in its roll.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from everview.replication.membership import Listed
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
+from everview.replication.rolls import Listed, Roll
 from everview.replication.state import State, Told, is_crowded
 
 SHARE = 512
@@ -35,37 +36,58 @@ class Register:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Tidings:
+    """What a message tells of members, whether in its own words or by the name of a roll."""
+
+    members: Mapping[Listed, tuple[int, str]]
+    """Member → causal length, sponsor."""
+    known: Mapping[str, Mapping[str, Told]]
+    """Incarnation → whole → what it has."""
+    new_members: Mapping[Listed, tuple[int, str]]
+    """Of the members those that may be news: none, if the roll is the reader's own."""
+    new_known: Mapping[str, Mapping[str, Told]]
+    """The same of what they have."""
+
+
 def gossip_of(
     state: State,
     register: Register,
     groups: dict[str, list[str]],
     collected: dict[str, int],
+    roll: Roll,
     mentioned: Collection[str] = (),
+    reader: str | None = None,
+    *,
+    omitted: bool = False,
 ) -> Gossip:
-    """Return what travels of a site's knowledge, with the groups of what it serves."""
+    """Return what travels of a site's knowledge, with the groups of what it serves.
+
+    `mentioned` are those of whom only a mention travels; with `omitted` nothing does that is in the roll. A
+    reader needs to hear of the cursor on itself only; one that is not known yet, or finds a file, of all.
+    """
     place = register.place
     members = [
-        Member(place(incarnation), stream, group, held.length, place(held.sponsor) if held.sponsor else -1)
-        for incarnation, streams in sorted(state.members.items())
-        for stream, groups in sorted(streams.items())
-        for group, held in sorted(groups.items())
+        Member(place(incarnation), stream, group, length, place(sponsor) if sponsor else -1)
+        for (incarnation, stream, group), (length, sponsor) in (() if omitted else roll.members.items())
     ]
     known = [
         Known(
             place(incarnation),
             whole,
-            [n for origin, commit in sorted(told.vector.items()) for n in (place(origin), commit)],
+            [n for origin, commit in told.vector.items() for n in (place(origin), commit)],
             told.reading,
         )
         if incarnation not in mentioned
         else Known(place(incarnation), whole, [], 0)
         for incarnation, wholes in sorted(state.known.items())
-        if incarnation not in state.expired
+        if incarnation not in state.expired and not (omitted and incarnation in mentioned)
         for whole, told in sorted(wholes.items())
     ]
+    read = {reader: state.cursors.get(reader, {})} if reader else state.cursors
     cursors = {
         place(sender): max(streams.values(), key=lambda cursor: cursor.head)
-        for sender, streams in sorted(state.cursors.items())
+        for sender, streams in sorted(read.items())
         if streams
     }
     provisional = {
@@ -80,6 +102,8 @@ def gossip_of(
         groups,
         collected,
         provisional,
+        roll.digest,
+        omitted,
     )
 
 
@@ -97,20 +121,26 @@ def mentioned(state: State, own: str, drawn: int) -> set[str]:
     return set()
 
 
-def members_in(message: Message) -> Iterator[Listed]:
-    """The list of members that a message tells."""
-    if message.gossip is not None:
-        for member in message.gossip.members:
-            sponsor = message.sites[member.sponsor] if member.sponsor >= 0 else ""
-            yield message.sites[member.site], member.stream, member.group, member.length, sponsor
-
-
-def known_in(message: Message) -> dict[str, dict[str, Told]]:
-    """What a message tells of what each member has."""
+def tidings_of(message: Message, roll: Roll | None = None, own: Roll | None = None) -> Tidings:
+    """What a message tells, with the roll that it refers to, if it leaves that out; `own` is the reader's."""
+    gossip, sites = message.gossip, message.sites
+    if gossip is None:
+        return Tidings({}, {}, {}, {})
     told: dict[str, dict[str, Told]] = {}
-    for known in () if message.gossip is None else message.gossip.known:
-        told.setdefault(message.sites[known.site], {})[known.whole] = _told(message, known)
-    return told
+    for one in gossip.known:
+        told.setdefault(sites[one.site], {})[one.whole] = _told(message, one)
+    if roll is not None:
+        known = {**roll.known, **told}
+        same = roll is own
+        return Tidings(roll.members, known, {} if same else roll.members, told if same else known)
+    members = {
+        (sites[member.site], member.stream, member.group): (
+            member.length,
+            sites[member.sponsor] if member.sponsor >= 0 else "",
+        )
+        for member in gossip.members
+    }
+    return Tidings(members, told, members, told)
 
 
 def known_of_sender(message: Message) -> dict[str, Told]:

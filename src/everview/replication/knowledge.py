@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from everview.engines.sqlite.names import MEMBERSHIP, SITES, STORE, TAGS
@@ -59,6 +59,7 @@ class Knowledge:
         self.numbers = dict(connection.execute(listed).fetchall())
         self.store.number = self.numbers[self.incarnation]
         self.store.floors, self.store.apart = self.state.floors, self.state.apart
+        self.store.clock.past = self.state.moved
         self.state.names[self.incarnation] = self.store.name or self.name
         self._bind()
         self._saved = essence(self.state, self.incarnation)
@@ -104,6 +105,14 @@ class Knowledge:
                     (incarnation, name),
                 ).fetchone()[0]
                 self.numbers[incarnation] = number
+
+    def learn_names(self, incarnations: Sequence[str], names: Sequence[str]) -> None:
+        """Take note of what sites are called; who mentions a site may not know, and then says nothing of it.
+
+        Owners are known by their names: a row whose writer has none would be dropped.
+        """
+        told = zip(incarnations, names, strict=True)
+        self.state.names.update((incarnation, name) for incarnation, name in told if name)
 
     def incarnations(self) -> dict[int, str]:
         """Number → incarnation."""

@@ -10,18 +10,16 @@ everyone whom that member had sponsored before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.streams import wholes_of
+from everview.replication.rolls import Listed
 from everview.replication.state import Holding, State, Told
 
 EXPIRY_US = 90 * 24 * 3600 * 1_000_000
 """A member of whom nothing was heard for so long is given up: it holds up nobody any longer."""
-
-Listed = tuple[str, str, str, int, str]
-"""Incarnation, stream, group, causal length, sponsor."""
 
 Inputs = Callable[[str], tuple[str, ...]]
 """Stream → the base relations it tells of; nothing for a stream that the program does not have."""
@@ -174,15 +172,15 @@ class Membership:
         for incarnation, wholes in told.items():
             if incarnation == self.incarnation or incarnation in self.state.expired:
                 continue
+            before = self.state.known.get(incarnation, {})
             for whole, theirs in wholes.items():
-                ours = mine.get(whole.rpartition(">")[2], ())
+                mention = not theirs.vector and not theirs.reading
+                if mention and whole in before:
+                    continue
                 if strangers and incarnation in strangers.get(whole, ()):
                     continue
-                meant = [theirs.vector]
-                if is_mention(theirs):
-                    if whole in self.state.known.get(incarnation, ()):
-                        continue
-                    meant = _of_relation(told.get(sender, {}), whole)
+                ours = mine.get(whole.rpartition(">")[2], ())
+                meant = _of_relation(told.get(sender, {}), whole) if mention else [theirs.vector]
                 if not ours or not meant or not all(covers(own, vector) for own in ours for vector in meant):
                     continue
                 held = self.state.known.setdefault(incarnation, {}).get(whole)
@@ -194,7 +192,7 @@ class Membership:
                 held.reading = max(held.reading, theirs.reading)
         return grew
 
-    def meet(self, members: Iterable[Listed]) -> bool:
+    def meet(self, members: Mapping[Listed, tuple[int, str]]) -> bool:
         """Join a list of members; return whether it was news.
 
         Whoever was first heard of by a member after its sponsor had expired here is expired too: the
@@ -204,7 +202,7 @@ class Membership:
         state = self.state
         state.steps += 1
         news = False
-        for incarnation, stream, group, length, sponsor in members:
+        for (incarnation, stream, group), (length, sponsor) in members.items():
             groups = state.members.setdefault(incarnation, {}).setdefault(stream, {})
             held = groups.get(group)
             if held is None:
@@ -294,11 +292,6 @@ def declined(incarnation: str, group: str, held: Holding) -> bool:
     """Whether a site is listed in a group and went elsewhere: it sponsors itself, and did not found it."""
     founders = (part.rsplit("/", 2) for part in group.split("+"))
     return held.sponsor == incarnation and all(names[-2:-1] != [incarnation] for names in founders)
-
-
-def is_mention(told: Told) -> bool:
-    """Whether this says of a member only that it is known."""
-    return not told.vector and not told.reading
 
 
 def _of_relation(told: Mapping[str, Told], whole: str) -> list[dict[str, int]]:

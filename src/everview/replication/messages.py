@@ -12,8 +12,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-PROTOCOL = 1
-"""The version of the protocol; a site that speaks another one is refused."""
+PROTOCOL = 2
+"""The version of the protocol in which messages are written."""
+
+PROTOCOLS = (1, 2)
+"""Those that are read; a message in another one is refused."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A number of something, or of a commit: what a store's INTEGER holds, and not negative."""
@@ -108,8 +111,11 @@ class Known(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     reading: Number
 
 
-class Gossip(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Everything about members that travels with every request and with the last page of every cut."""
+class Gossip1(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Everything about members that travels with every request and with the last page of every cut.
+
+    So it was in protocol 1.
+    """
 
     members: list[Member]
     known: list[Known]
@@ -122,6 +128,18 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """Stream → the sender's commit at its last collection."""
     provisional: dict[str, Cursor]
     """Streams that the sender has from a snapshot that did not list it, with its cursor on the sponsor."""
+
+
+class Gossip(Gossip1, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The same, and the name of the sender's roll: the list of members, and of whom something is known.
+
+    If the reader has the same, it is `omitted`: no members are listed, and of what others have there is only
+    what is more than a mention.
+    """
+
+    roll: Annotated[bytes, msgspec.Meta(max_length=64)]
+    """The digest of the sender's roll."""
+    omitted: bool
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from everview.engines.sqlite.engine import Engine, OnChange
+from everview.engines.sqlite.partials import ENTRIES
 from everview.engines.sqlite.parts import Position
 from everview.engines.sqlite.published import ROWS, STANDING, Published, Standing, Told
 from everview.engines.sqlite.store import Store
 from everview.errors import WireError
+from everview.planner.partials import is_partials
+from everview.planner.published import is_published
 from everview.replication.budget import Budget
 from everview.replication.messages import LONGEST, Gossip, Message, Page, Section
 from everview.replication.rights import Rights
@@ -57,6 +60,17 @@ def at_of(gossip: Gossip | None, stream: str) -> At:
     if gossip is None or gossip.floors.get(stream, 0) > LONGEST:
         return 0, 0
     return gossip.floors.get(stream, 0), gossip.collected.get(stream, 0)
+
+
+def row_count(page: Page | None) -> int:
+    """How many rows a page has; where a published view stands is none, nor is where owners stand."""
+    return 0 if page is None else sum(section.count for section in page.sections if _has_rows(section))
+
+
+def _has_rows(section: Section) -> bool:
+    if is_partials(section.stream):
+        return section.part == ENTRIES
+    return section.part != STANDING or not is_published(section.stream)
 
 
 def with_standings(gossip: Gossip, engine: Engine, connection: sqlite3.Connection) -> Gossip:

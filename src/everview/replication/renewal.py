@@ -15,6 +15,7 @@ from everview.replication.gossip import cursor_on, known_of_sender
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import Message
 from everview.replication.publishing import new_epoch
+from everview.replication.returning import set_aside_since
 from everview.replication.state import Told
 
 
@@ -43,6 +44,8 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, head: int, *, re
     # It cannot speak for others, nor for what it was: of them it is told where it joins.
     state.known = {new: {whole: Told(dict(told.vector), told.reading) for whole, told in own.items()}}
     state.names[new] = store.name or knowledge.name
+    called = f"SELECT name FROM {SITES} WHERE number = ?"  # a copy may go by another name than its original
+    (state.names[old],) = connection.execute(called, (knowledge.numbers[old],)).fetchone()
     state.peers = {}
     knowledge.groups.lose_all()
     knowledge.numbers[new] = store.number = number
@@ -72,6 +75,7 @@ def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writi
     What was written since it was opened is told again under the new incarnation; what came before, others
     may have deleted.
     """
+    set_aside_since(knowledge, connection, writing, opened_at)
     old = renew(knowledge, connection, writing.commit.version - 1, retire=True)
     commit = writing.commit
     commit.site = knowledge.store.number

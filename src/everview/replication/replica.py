@@ -43,6 +43,14 @@ class Replica(Batches):
             self._knowledge.groups.lose_expired_sponsors()
             return expired
 
+    def take_charge(self, *, alone: bool = False) -> bool:
+        """Say that this store writes as its source from now on; return whether it may."""
+        with self._committing():
+            charged = self.closing is None or self.closing.charge.take(alone=alone)
+            if charged and self.closing is not None:
+                self.closing.restate()
+            return charged
+
     def tick(self) -> int:
         """Value the versions whose time has come; return how many rows changed."""
         limit = self._store.clock.limit()
@@ -67,7 +75,7 @@ class Replica(Batches):
     def receives_views(self) -> bool:
         """Whether some view here is fed by others."""
         engine = self._store.engine
-        return bool(engine.received) or len(engine.own()) < len(engine.published)
+        return bool(engine.received or engine.partials) or len(engine.own()) < len(engine.published)
 
     @property
     def due(self) -> bool:
@@ -86,4 +94,5 @@ class Replica(Batches):
             connection = self._store.writer.connection
             self._knowledge.refresh(connection)
             self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
-            return replication_status(self._knowledge, connection)
+            found = replication_status(self._knowledge, connection)
+            return found if self.closing is None else found | {"windows": self.closing.status()}

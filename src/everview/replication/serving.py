@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,8 @@ from everview.errors import WireError
 from everview.replication.budget import Budget
 from everview.replication.gossip import Register
 from everview.replication.messages import Page, Section
+from everview.replication.partials import Asked as AskedPartials
+from everview.replication.partials import read_partials
 from everview.replication.publishing import Asked, read_published
 
 Places = dict[str, list[tuple[int, tuple[Any, ...]]]]
@@ -32,6 +34,13 @@ Vector = Mapping[int, int]
 """Site's number → commit."""
 
 
+class Views(NamedTuple):
+    """What is asked for of views that are published, and of partial aggregates, from these commits."""
+
+    published: Sequence[Asked] = ()
+    partials: Sequence[tuple[AskedPartials, int]] = ()
+
+
 def read_page(
     connection: sqlite3.Connection,
     streams: Sequence[tuple[Stream, int]],
@@ -41,14 +50,13 @@ def read_page(
     names: Mapping[int, str],
     budget: Budget,
     passed: Mapping[str, int],
-    published: Sequence[Asked] = (),
+    views: Views,
 ) -> tuple[Page, int]:
     """Return a page of streams from these commits, of no cut and without tags, and the tag of its head.
 
     `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
     reader has, whoever it got it from, and need not be sent back to it. `passed` gives commits up to which
-    the reader is known to have a stream, although its cursor is before that. Views that are `published` come
-    after the rest.
+    the reader is known to have a stream, although its cursor is before that. `views` come after the rest.
     """
     head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
     found = _decoded(after)
@@ -74,7 +82,7 @@ def read_page(
                 places[stream.name][number] = (position.version, tuple(position.key))
             if rows:
                 sections.append(_section(stream.name, number, part, rows, register, names))
-    for asked in published:
+    for asked in views.published:
         name = asked.published.stream
         place = [_checked(one) for one in found[name]] if name in found else None
         read, left, whole = read_published(connection, asked, place, budget)
@@ -82,8 +90,17 @@ def read_page(
         done = done and whole
         if left is not None:
             places[name] = left
+    for told, _ in views.partials:
+        name = told.stored.stream
+        place = [_checked(one) for one in found[name]] if name in found else None
+        read, left, whole = read_partials(connection, told, place, budget, register, head)
+        sections += read
+        done = done and whole
+        if left is not None:
+            places[name] = left
     froms = {stream.name: since for stream, since in streams}
-    froms |= {asked.published.stream: 0 for asked in published}
+    froms |= {told.stored.stream: since for told, since in views.partials}
+    froms |= {asked.published.stream: 0 for asked in views.published}
     reached = b"" if done else msgspec.msgpack.encode(places)
     return Page(0, after, reached, done, head, froms, {}, sections), tag
 

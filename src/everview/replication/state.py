@@ -45,6 +45,13 @@ class Provisional(msgspec.Struct):
     covered: dict[str, int]
 
 
+class Awaited(msgspec.Struct):
+    """A marker that waits for the events it speaks of."""
+
+    until: int
+    vector: dict[str, int]
+
+
 class State(msgspec.Struct):
     """Members, vectors, cursors, floors. Small: it grows with the number of sites, not with the rows."""
 
@@ -76,6 +83,8 @@ class State(msgspec.Struct):
     """Relation → the floor when its group was last found to have taken in another. What that had forgotten
     may be longer than tuples that are known here, so whoever writes them goes above it.
     """
+    moved: int = 0
+    """The stamp past which the clock was moved though its time had not come (see `catching_up`), or 0."""
     collected: dict[str, int] = {}
     """Stream → the commit at the last collection."""
     ripe: dict[str, Told] = {}
@@ -86,6 +95,10 @@ class State(msgspec.Struct):
     """Address → who answered there."""
     dropped: int = 0
     """Rows that their senders may not write."""
+    awaited: dict[str, Awaited] = {}
+    """Relation and source → the first marker whose events are not all here."""
+    charge: str = ""
+    """The incarnation that is in charge of the source for which this store writes; empty for the first."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -94,15 +107,16 @@ _OTHERS = msgspec.msgpack.Decoder(dict[str, dict[str, Told]])
 
 
 CROWD = 2048
-"""A site is in a crowd when the vectors of the others have more entries than this in all: some 30 sites that
-write two relations. With every site there is one vector more, and every vector has one entry more.
+"""A site is in a crowd when the vectors of the others would have more entries than this in all, were each as
+long as its own: some 30 sites that write two relations. With every site there is one vector more, and every
+vector has one entry more.
 """
 
 
 def is_crowded(state: State, own: str) -> bool:
     """Whether what others have is too much to be told, or written, each time that something changes."""
-    others = (told for site, wholes in state.known.items() if site != own for told in wholes.values())
-    return sum(len(told.vector) for told in others) > CROWD
+    entries = sum(len(told.vector) for told in state.known.get(own, {}).values())
+    return entries * (len(state.known) - 1) > CROWD
 
 
 def essence(state: State, own: str) -> bytes:
@@ -136,10 +150,13 @@ def essence(state: State, own: str) -> bytes:
             state.cursors,
             state.floors,
             state.apart,
+            state.moved,
             state.collected,
             state.passed_us,
             {address: peer.incarnation for address, peer in state.peers.items()},
             state.dropped,
+            state.awaited,
+            state.charge,
         )
     )
 

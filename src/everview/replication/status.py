@@ -9,6 +9,7 @@ from everview.engines.sqlite.names import CONFLICTS, PAGES, STORE
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.knowledge import Knowledge
+from everview.replication.partials import partials_status
 from everview.replication.publishing import publishing_status
 
 
@@ -47,6 +48,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             if isinstance(relation, KeyedRelation)
         ),
         "published": publishing_status(knowledge.store, connection),
+        "aggregates": partials_status(knowledge, connection),
         "staged_pages": pages,
         "staged_bytes": waiting,
         "dropped_rows": state.dropped,

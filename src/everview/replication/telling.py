@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,16 +16,20 @@ import msgspec
 
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.names import STORE, TAGS
+from everview.engines.sqlite.partials import StoredPartials
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
-from everview.replication import publishing, renewal, serving
+from everview.language.windowed import CLOSED
+from everview.replication import partials, publishing, renewal, serving
 from everview.replication.budget import PAGE_ROWS, Budget
+from everview.replication.closing import Closing
 from everview.replication.collecting import EXPIRY_DAYS
 from everview.replication.gossip import Register, gossip_of, known_of_sender, mentioned
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request
 from everview.replication.rights import Rights
+from everview.replication.rolls import Rolls
 from everview.replication.state import is_crowded
 
 _POLL_SECONDS = 0.25
@@ -59,6 +63,11 @@ class Teller:
         self._store, self._writing = store, writing
         self._expiry_days, self._page_rows = expiry_days, page_rows
         self._knowledge = Knowledge(store)
+        self._rolls = Rolls()
+        self.closing: Closing | None = None
+        """How windows are closed here, if the program has any."""
+        if CLOSED in store.engine.relations:
+            self.closing = writing.door = Closing(store, writing, self._knowledge)
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
         self._indexed = False
         self._asked: set[str] = set()
@@ -142,8 +151,7 @@ class Teller:
         with self._store.exclusive():
             connection = self._store.writer.connection
             self._knowledge.refresh(connection)
-            head = self._knowledge.head(connection)
-            self._knowledge.membership.advance(head, self._store.clock.stamp())
+            self._advance(connection)
             try:
                 yield connection
                 if self._knowledge.changed:
@@ -154,25 +162,37 @@ class Teller:
                 self._knowledge.forget()
                 raise
 
+    def _advance(self, connection: sqlite3.Connection) -> None:
+        """Have what is told of this site be as it is now."""
+        head = self._knowledge.head(connection)
+        self._knowledge.membership.advance(head, self._store.clock.stamp())
+
     # What is told.
 
-    def _message(self, request: Request | None, served: Served | None) -> Message:
+    def _message(self, request: Request | None, served: Served | None, reader: str | None = None) -> Message:
+        """A message to a reader, or for whoever finds it."""
         knowledge = self._knowledge
         register = Register(knowledge.incarnation) if served is None else served.register
-        gossip = (served and served.gossip) or self._gossip(register)
+        gossip = (served and served.gossip) or self._gossip(register, reader)
+        if request is not None:
+            connection = self._store.writer.connection
+            gossip = partials.with_standings(gossip, knowledge, connection, register, request.sender)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
 
-    def _gossip(self, register: Register, *, whole: bool = False) -> Gossip:
-        knowledge = self._knowledge
+    def _gossip(self, register: Register, reader: str | None = None) -> Gossip:
+        """What a reader is told of members; whoever finds a file is told everything: it cannot ask again."""
+        knowledge, state = self._knowledge, self._knowledge.state
         brief: set[str] = set()
-        if not whole and is_crowded(knowledge.state, knowledge.incarnation):
-            brief = mentioned(knowledge.state, knowledge.incarnation, self._store.environment.tag())
+        if reader is not None and is_crowded(state, knowledge.incarnation):
+            brief = mentioned(state, knowledge.incarnation, self._store.environment.tag())
         served_now = [stream.name for stream in self._servable()]
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
         served = knowledge.groups.served(served_now)
-        gossip = gossip_of(knowledge.state, register, served, collected, brief)
+        roll = self._rolls.own(state)
+        omitted = self._rolls.is_shared(roll, reader)
+        gossip = gossip_of(state, register, served, collected, roll, brief, reader, omitted=omitted)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.
@@ -232,7 +252,35 @@ class Teller:
             for name, found in self._store.engine.published.items()
             if name in request.streams and rights.may_read(name)
         ]
-        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed, published)
+        heads_of = {name: cursor.head for name, cursor in request.streams.items() if rights.may_read(name)}
+        fed = [
+            (
+                partials.asked(knowledge, connection, stored, message, heads_of[stored.stream]),
+                heads_of[stored.stream],
+            )
+            for stored in self._fed(heads_of)
+        ]
+        views = serving.Views(published, fed)
+        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed, views)
+
+    def _fed(self, streams: Collection[str]) -> list[StoredPartials]:
+        """Those of the streams that are partial aggregates.
+
+        Where they are computed for others that begins, or is caught up, with a commit, so that other
+        processes look.
+        """
+        engine = self._store.engine
+        feeds = [engine.feeds[name] for name in streams if name in engine.feeds]
+        new = [f for f in feeds if not f.is_live or f.is_behind(self._store.writer.connection)]
+        if new:
+            with self._committing() as connection:
+                for feed in new:
+                    feed.begin(connection)
+                self._writing.commit.grown = True
+            for feed in new:
+                engine.feed(feed.stream)
+            self._advance(self._store.writer.connection)
+        return [stored for name in streams if (stored := engine.telling(name)) is not None]
 
     def _index_derived(self, streams: list[str]) -> None:
         """A view's stream needs its indexes from when it is first read here."""
@@ -253,7 +301,7 @@ class Teller:
         heads: list[int] | None,
         cut: int,
         passed: dict[str, int] | None = None,
-        published: Sequence[publishing.Asked] = (),
+        views: serving.Views = serving.Views(),  # noqa: B008 - it never changes
     ) -> Served:
         """Read a page, and remember the tag of the commit at which it ends."""
         register = Register(self._knowledge.incarnation)
@@ -268,7 +316,7 @@ class Teller:
                 names,
                 Budget(self._page_rows),
                 passed or {},
-                published,
+                views,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:

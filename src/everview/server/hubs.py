@@ -103,12 +103,12 @@ class HubService(SiteService):
         for rejected in report.rejected:
             log.warning("%s is set aside: %s", rejected.name, rejected.reason)
         log.info(
-            "refresh %d: %d arrivals, %d rows appeared, %d disappeared, %d jobs, %.2f s",
+            "refresh %d: %s, %d rows appeared, %d disappeared, %s, %.2f s",
             report.refresh,
-            report.arrivals,
+            _counted(report.arrivals, "arrival"),
             appeared,
             disappeared,
-            report.jobs,
+            _counted(report.jobs, "job"),
             taken,
             extra={
                 "event": "refresh",
@@ -170,3 +170,7 @@ class HubService(SiteService):
         yield self._stages.family()
         yield self._grown.family()
         yield self._rejected.family()
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

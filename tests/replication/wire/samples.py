@@ -68,6 +68,8 @@ def everything():
             {"r": ["a1", "c3"]},
             {"r": 5},
             {"v": Cursor(3, 4)},
+            b"roll",
+            False,
         ),
         Refusal("program", "another program", False),
     )

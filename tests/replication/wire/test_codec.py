@@ -27,7 +27,8 @@ from everview.replication.wire.codes import Code
 from everview.replication.wire.columns import decode_column, encode_column
 from everview.replication.wire.frame import FRAME, frame, unframe
 
-GOLDEN = (1482, "74149250d19f17a62c56c49ffdd9115628c45a1257aec1db2accf5ffc4fe704a")
+GOLDEN = (1489, "94b20c12adcfb688ea41ffc3ebd3c2ee96e022bb323cc76cd06a584450fbb29b")
+GOLDEN_1 = (1482, "74149250d19f17a62c56c49ffdd9115628c45a1257aec1db2accf5ffc4fe704a")
 PROTOCOL_PAGE = Path(__file__).parents[3] / "docs" / "PROTOCOL.md"
 
 
@@ -88,6 +89,18 @@ def test_the_format_is_what_it_was():
     assert exact_columns(decode(plain)) == exact_columns(everything())
 
 
+def test_a_message_in_the_first_protocol_is_read():
+    """Its gossip ended before the roll: that has no name, and nothing is left out."""
+    old = (Path(__file__).parent / "protocol_1.message").read_bytes()
+    assert (len(old), hashlib.sha256(old).hexdigest()) == GOLDEN_1
+    gossip = msgspec.structs.replace(everything().gossip, roll=b"", omitted=False)
+    now = msgspec.structs.replace(everything(), gossip=gossip)
+    assert without_cells(decode(old)) == without_cells(now)
+    assert exact_columns(decode(old)) == exact_columns(now)
+    for data, other in ((encode(everything(), level=0), 1), (old, PROTOCOL)):  # each has its own fields
+        refused(frame([data[FRAME.size :]], protocol=other, level=0), "header")
+
+
 def test_every_coding_occurs_in_the_sample():
     codes = set()
     for section in everything().page.sections:
@@ -138,7 +151,7 @@ def reframed(content, *, level=0):
 
 def with_header(change, rest=None):
     """The worked example, with its header changed as plain data."""
-    content = unframe(encode(worked(), level=0), protocol=PROTOCOL, limit=10**6)
+    _, content = unframe(encode(worked(), level=0), protocols=[PROTOCOL], limit=10**6)
     (size,) = struct.unpack_from("<I", content)
     header = msgspec.msgpack.decode(content[4 : 4 + size])
     change(header)
@@ -173,7 +186,7 @@ def test_another_protocol_is_named():
 
 
 def test_unknown_flags_and_lengths_that_lie():
-    content = unframe(encode(worked()), protocol=PROTOCOL, limit=10**6)
+    _, content = unframe(encode(worked()), protocols=[PROTOCOL], limit=10**6)
     whole = reframed(content, level=9)
     for flags, plain in [(3, len(content)), (0, len(content)), (1, len(content) - 1), (1, len(content) + 1)]:
         refused(resealed(whole, flags=flags, plain=plain), "frame")
@@ -229,14 +242,14 @@ def test_a_header_that_lies():
 @pytest.mark.parametrize(
     "gossip",
     [
-        Gossip([Member(2, "r", "g", 1, 0)], [], {}, {}, {}, {}, {}),
-        Gossip([Member(0, "r", "g", 1, 2)], [], {}, {}, {}, {}, {}),
-        Gossip([Member(0, "r", "g", 1, -2)], [], {}, {}, {}, {}, {}),
-        Gossip([], [Known(2, "r", [], 0)], {}, {}, {}, {}, {}),
-        Gossip([], [Known(0, "r", [2, 9], 0)], {}, {}, {}, {}, {}),
-        Gossip([], [Known(0, "r", [1], 0)], {}, {}, {}, {}, {}),
-        Gossip([], [], {"r": -1}, {}, {}, {}, {}),
-        Gossip([], [], {}, {2: (1, 1)}, {}, {}, {}),
+        Gossip([Member(2, "r", "g", 1, 0)], [], {}, {}, {}, {}, {}, b"", False),
+        Gossip([Member(0, "r", "g", 1, 2)], [], {}, {}, {}, {}, {}, b"", False),
+        Gossip([Member(0, "r", "g", 1, -2)], [], {}, {}, {}, {}, {}, b"", False),
+        Gossip([], [Known(2, "r", [], 0)], {}, {}, {}, {}, {}, b"", False),
+        Gossip([], [Known(0, "r", [2, 9], 0)], {}, {}, {}, {}, {}, b"", False),
+        Gossip([], [Known(0, "r", [1], 0)], {}, {}, {}, {}, {}, b"", False),
+        Gossip([], [], {"r": -1}, {}, {}, {}, {}, b"", False),
+        Gossip([], [], {}, {2: (1, 1)}, {}, {}, {}, b"", False),
     ],
 )
 def test_gossip_about_sites_that_are_not_listed(gossip):

@@ -29,7 +29,7 @@ def test_places_in_a_dictionary_that_nobody_checks_are_found(monkeypatch):
 def test_memory_that_stays_is_found(monkeypatch):
     kept = []
     plain = header.read_header
-    monkeypatch.setattr(codec, "read_header", lambda data: kept.append(plain(data)) or kept[-1])
+    monkeypatch.setattr(codec, "read_header", lambda *given: kept.append(plain(*given)) or kept[-1])
     monkeypatch.setattr(wire, "GROWTH", wire.Growth())
     with pytest.raises(AssertionError, match="more blocks are held"):
         cases()

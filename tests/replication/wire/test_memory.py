@@ -35,9 +35,11 @@ def one_column(column):
 
 
 GREEDY = {
-    "known": lambda: whole(gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 - 10), {}, {}, {}, {}, {})),
+    "known": lambda: whole(
+        gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 - 10), {}, {}, {}, {}, {}, b"", False)
+    ),
     "members": lambda: whole(
-        gossip=Gossip([Member(0, "", "", 1, 0)] * (SHARE // 6 - 10), [], {}, {}, {}, {}, {})
+        gossip=Gossip([Member(0, "", "", 1, 0)] * (SHARE // 6 - 10), [], {}, {}, {}, {}, {}, b"", False)
     ),
     "cursors": lambda: whole(
         request=Request("", {chr(place + 40): Cursor(0, 0) for place in range(SHARE // 8 - 100)}, [], 0, b"")
@@ -83,7 +85,9 @@ def test_what_is_taken_stays_within_sixteen_limits(name):
         lambda: one_column(["x" * LIMIT]),
         lambda: whole(page=page(SectionHeader("s", 0, 2**63 - 1, [10])), rest=b"\1" + bytes(9)),
         lambda: whole(page=page(SectionHeader("s", 0, 2**63 - 1, []))),
-        lambda: whole(gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 + 10), {}, {}, {}, {}, {})),
+        lambda: whole(
+            gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 + 10), {}, {}, {}, {}, {}, b"", False)
+        ),
     ],
     ids=["zip bomb", "cells", "content", "absurd count", "absurd count of nothing", "header"],
 )

@@ -105,6 +105,13 @@ class Replica(Generic[C, V]):
         """Take in one delta; say whether it was new. Taking it in again changes nothing."""
         return self.join(self.lattice.single(delta))
 
+    def copy(self) -> Self:
+        """Return a replica that goes on from the same point, under the same source: keep one of the two."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._outbox = dict(self._outbox)
+        return made
+
     def hollow(self, source: str) -> Self:
         """Return a hollow replica of the same aggregate: a new source that knows nothing yet."""
         made = object.__new__(type(self))

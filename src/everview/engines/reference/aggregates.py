@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from everview.algebra.exact_text import ExactSum
 from everview.language.order import order_key
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, Kind, Type
 from everview.language.values import EXACT, canonical_double, fit_decimal
@@ -32,6 +33,10 @@ def aggregate(function: str, values: Sequence[Any], result: Type) -> Any:
             return any(values)
         case "sum":
             return _fitted(_sum(values), result)
+        case "exact":
+            return ExactSum.of(values).text()
+        case "exact_sum":
+            return canonical_double(sum(map(ExactSum.read, values), ExactSum()).nearest())
         case "avg":
             return _average(values, result)
         case _:

@@ -237,6 +237,15 @@ def _extract(field: str) -> Implementation:
     return implementation
 
 
+def _tumble(_call: Call, values: Sequence[Any]) -> dt.datetime:
+    size: int = values[1]
+    if size <= 0:
+        raise OverflowError("a window is longer than nothing")
+    epoch, step = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(microseconds=1)
+    when: dt.datetime = values[0]
+    return epoch + (when - epoch) // step // size * size * step
+
+
 def _date_trunc(unit: str) -> Implementation:
     def implementation(_call: Call, values: Sequence[Any]) -> dt.datetime:
         when: dt.datetime = values[0].replace(microsecond=0)
@@ -300,6 +309,7 @@ IMPLEMENTED: dict[str, Implementation] = {
     "right": lambda _call, values: values[0][-values[1] :] if values[1] else "",
     "starts_with": lambda _call, values: values[0].startswith(values[1]),
     "concat": lambda _call, values: "".join(value for value in values if value is not None),
+    "tumble": _tumble,
     "add_microseconds": lambda _call, values: values[0] + dt.timedelta(microseconds=values[1]),
     **{
         f"extract_{field}": _extract(field)

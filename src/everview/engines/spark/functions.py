@@ -288,6 +288,16 @@ def _moved(_names: Names, _call: Call, arguments: Texts) -> str:
     return f"timestamp_micros({within(moved, FIRST_MICROSECOND, LAST_MICROSECOND)})"
 
 
+def _tumbled(names: Names, _call: Call, arguments: Texts) -> str:
+    def begun(moment: str, size: str) -> str:
+        micros = f"unix_micros({moment})"
+        start = f"{micros} - {micros} % {size} - CASE WHEN {micros} % {size} < 0 THEN {size} ELSE 0 END"
+        found = f"timestamp_micros({within(start, FIRST_MICROSECOND, LAST_MICROSECOND)})"
+        return f"CASE WHEN {size} > 0 THEN {found} END"
+
+    return names.let(arguments, begun)
+
+
 IMPLEMENTED: dict[str, Emit] = {
     "+": _plus,
     "-": _minus,
@@ -327,6 +337,7 @@ IMPLEMENTED: dict[str, Emit] = {
     "starts_with": _called("startswith"),
     "concat": lambda _names, _call, texts: f"concat_ws('', {', '.join(texts)})",
     "add_microseconds": _moved,
+    "tumble": _tumbled,
     **{f"extract_{field}": _extract(field) for field in DATE_FIELDS},
     **{f"date_trunc_{unit}": _truncated(unit) for unit in TRUNCATIONS},
 }

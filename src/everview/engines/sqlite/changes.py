@@ -55,6 +55,11 @@ class Changes:
         """The statement was undone."""
         self._new.clear()
 
+    def net(self, name: str) -> list[tuple[tuple[Any, ...], int]]:
+        """Return what the transaction has changed so far of one relation or view, as stored rows."""
+        self.keep()
+        return [(row, weight) for row, weight in self._net.get(name, {}).items() if weight]
+
     def take(self) -> dict[str, list[Change]]:
         """Return the net changes of the transaction, and begin anew."""
         self.keep()

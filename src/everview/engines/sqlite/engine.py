@@ -15,13 +15,17 @@ from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
 from everview.engines.sqlite.derivations.keyed_ids import KeyedIds
 from everview.engines.sqlite.derivations.received import Received
+from everview.engines.sqlite.feeding import Feed, feeds, live_feeds
 from everview.engines.sqlite.hosting import (
     derived_streams,
+    fed_partials,
     held_relations,
+    partial_aggregates,
     published_views,
     received_cores,
     wanted_streams,
 )
+from everview.engines.sqlite.partials import ReceivedPartials, StoredPartials, Which
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.published import Published, Told
 from everview.engines.sqlite.relations import StoredRelation
@@ -57,11 +61,18 @@ class Engine:
     """The cores of views that come from elsewhere."""
     published: dict[str, Published] = field(default_factory=dict)
     """The views that are published, here or elsewhere, by their streams."""
+    partials: dict[str, ReceivedPartials] = field(default_factory=dict)
+    """The partial aggregates that come from elsewhere, by their streams."""
     nodes: dict[str, Node] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     """The views, rewritten one by one."""
     shared: dict[str, Plan] = field(default_factory=dict)
     """The views as they are kept: what several compute is a part of its own, kept once."""
+    _rows: dict[str, str] = field(default_factory=dict, init=False)
+    """Relation or view → the statement that reads it: to write that takes longer than to read a few rows."""
+
+    feeding: tuple[Feed, ...] = ()
+    """What is told others of owners' rows, and kept up to date for that."""
 
     def __post_init__(self) -> None:
         self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
@@ -71,6 +82,7 @@ class Engine:
         self.relations.update(held_relations(self.circuit, self.exchange))
         self.received.update(received_cores(self.circuit, self.exchange))
         self.published.update(published_views(self.circuit, self.exchange))
+        self.partials.update(partial_aggregates(self.circuit, self.exchange))
         self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = catalog_of(self.program)
         known.update(self.exchange.core_keys(known))
@@ -86,9 +98,9 @@ class Engine:
             published.follow(self.circuit, self.nodes[published.view.name])
 
     @property
-    def sources(self) -> dict[str, StoredRelation | Received | Published]:
-        """The relations, cores and published views whose tables are not computed from others."""
-        return {**self.relations, **self.received, **self.published}
+    def sources(self) -> dict[str, StoredRelation | Received | Published | ReceivedPartials]:
+        """The relations, and what comes of views from elsewhere: tables that are not computed from others."""
+        return {**self.relations, **self.received, **self.published, **self.partials}
 
     def hosted(self) -> list[str]:
         """Return the relations and views that are shown here, relations first."""
@@ -147,12 +159,20 @@ class Engine:
 
     def rows_sql(self, name: str) -> str:
         """Return the SELECT of a relation's or view's rows, as c0, c1, … and w."""
-        return united(self.contents(name), self.nodes[name].schema)
+        if name not in self._rows:
+            self._rows[name] = united(self.contents(name), self.nodes[name].schema)
+        return self._rows[name]
 
     def prepare(self, connection: sqlite3.Connection) -> None:
         """Create the temporary tables that a writing connection needs."""
         for statement in self.circuit.temporary.values():
             connection.execute(statement)
+
+    def prepare_feeds(self, connection: sqlite3.Connection) -> None:
+        """Let a writing connection keep up to date what is told of owners' rows."""
+        for feed in self.feeds.values():
+            feed.prepare(connection)
+        self.look(connection)
 
     def create(self, connection: sqlite3.Connection) -> None:
         """Create all tables and bring the views to what they are over no rows."""
@@ -220,6 +240,26 @@ class Engine:
         """What this site does not read, but can derive for others."""
         found = derived_streams(self.circuit, self.exchange, self.relations)
         return {name: stream for name, stream in found.items() if name not in self.streams}
+
+    @cached_property
+    def feeds(self) -> dict[str, Feed]:
+        """What can be told of owners' rows to sites that do not hold them."""
+        return feeds(fed_partials(self.exchange), self.relations, catalog_of(self.program))
+
+    def telling(self, stream: str) -> StoredPartials | None:
+        """Return partial aggregates that this site can tell others of, if it has what it takes."""
+        return self.partials.get(stream) or self.feeds.get(stream)
+
+    def look(self, connection: sqlite3.Connection) -> None:
+        """See what is told of owners' rows: another process may have begun with something."""
+        for feed in self.feeds.values():
+            feed.look(connection)
+        self.feeding = live_feeds(self.feeds.values())
+
+    def feed(self, stream: str) -> None:
+        """From now on every commit keeps what is told of owners' rows: its beginning is in the store."""
+        self.feeds[stream].is_live = True
+        self.feeding = live_feeds(self.feeds.values())
 
     @property
     def offers(self) -> list[str]:
@@ -305,6 +345,21 @@ class Engine:
         published.take(connection, told)
         self.propagate(connection, (published.delta,), on_change, shrinks=True)
 
+    def take_partials(
+        self,
+        connection: sqlite3.Connection,
+        stream: str,
+        which: Which,
+        version: int,
+        on_change: OnChange | None = None,
+    ) -> int:
+        """Go over to later states of owners, and bring all views up to date; how many entries changed."""
+        stored = self.partials[stream]
+        grown = stored.take(connection, which, version)
+        if grown:
+            self.propagate(connection, (stored.delta,), on_change, shrinks=True)
+        return grown
+
     def timed(self) -> list[KeyedRelation | KeyedIds]:
         """Return what may hold versions from the future."""
         parts = (part for stream in self.streams.values() for part in stream.parts)
@@ -331,6 +386,8 @@ class Engine:
     ) -> None:
         """Carry what is in deltas through all views, and empty them."""
         filled = self.circuit.run(connection, changed, changed if shrinks else ())
+        for feed in self.feeding:
+            filled |= feed.circuit.run(connection, changed, changed if shrinks else ())
         if on_change is not None:
             on_change(connection, frozenset(filled))
         self._clear(connection, filled)

@@ -17,6 +17,7 @@ _HOW = {
     Way.LOCAL: "{name} is kept by a local circuit, because {why}.",
     Way.RECEIVED: "{name} comes from other sites as derivations, because {why}.",
     Way.CUT: "{name} is cut: parts of it come from other sites, the rest is a local circuit, because {why}.",
+    Way.AGGREGATED: "{name} is merged from partial aggregates of other sites, because {why}.",
     Way.PUBLISHED: "{name} is {why}.",
 }
 
@@ -32,6 +33,7 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
     kept = engine.exchange.views[name]
     lines = [_HOW[kept.way].format(name=name, why=kept.why), *_received(engine, kept, connection)]
     lines += _published(engine, name, connection)
+    lines += _fed(engine, name)
     if kept.way in (Way.RECEIVED, Way.PUBLISHED):
         return "\n".join(lines)
     lines += [
@@ -74,7 +76,29 @@ def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> lis
             which = "all" if condition == TRUE else expression_text(condition, fields)
             held = connection.execute(f"SELECT count(*) FROM {part.ids}").fetchone()[0]
             lines.append(f"  liveness of {part.relation.name} ({which}): {held:,} ids in {part.ids}")
+    for partials in kept.partials:
+        stored = engine.partials[partials.name]
+        alive = f"SELECT count(*) FROM {stored.table.name} WHERE alive = 1"
+        held = connection.execute(alive).fetchone()[0]
+        owners = connection.execute(f"SELECT count(DISTINCT owner) FROM {stored.standing}").fetchone()[0]
+        inputs = ", ".join(partials.inputs)
+        lines += [
+            "",
+            f"{partials.name}, any site feeds it that hosts {inputs}, or receives it too:",
+            f"  entries of {owners:,} owner{'' if owners == 1 else 's'}: {held:,} in {stored.table.name}",
+        ]
     return lines
+
+
+def _fed(engine: Engine, name: str) -> list[str]:
+    """Whether this site tells others what owners' rows come to."""
+    fed = [feed for feed in engine.feeding if feed.partials.view == name]
+    tables = ", ".join(feed.table.name for feed in fed)
+    return (
+        ["", f"This site tells others, who have asked, what each owner's rows come to, in {tables}."]
+        if fed
+        else []
+    )
 
 
 def _published(engine: Engine, name: str, connection: sqlite3.Connection) -> list[str]:

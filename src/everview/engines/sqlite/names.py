@@ -25,3 +25,9 @@ HUB = internal("hub")
 
 MEMBERSHIP = internal("membership")
 """One row: members, vectors, cursors and floors, as `replication.state` writes them."""
+
+LOG = internal("log")
+"""What commits did to the relations and views that somebody consumes in order (see `change_log`)."""
+
+READERS = internal("readers")
+"""Who reads these changes, and up to which one it has released."""

@@ -18,7 +18,18 @@ from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import CONFLICTS, HOSTS, HUB, MEMBERSHIP, PAGES, SITES, STORE, TAGS
+from everview.engines.sqlite.names import (
+    CONFLICTS,
+    HOSTS,
+    HUB,
+    LOG,
+    MEMBERSHIP,
+    PAGES,
+    READERS,
+    SITES,
+    STORE,
+    TAGS,
+)
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -133,7 +144,9 @@ def _reopen(
         )
     # The text in the file, even when a program is given: that one may declare the same in another order,
     # and the tables are numbered in the order of the declarations.
-    declared = _stored_program(path, text, digest)
+    declared = program
+    if declared is None or declared.text != text:
+        declared = _stored_program(path, text, digest)
     called = (name or site) if computes else ""
     engine = Engine(declared, _hosts(connection, declared, hosts), called)
     if layout != _layout(engine):
@@ -186,7 +199,7 @@ def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
     What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
     """
-    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, *engine.truth}
+    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()

@@ -20,6 +20,7 @@ from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.statetable import StateTable, same_row
+from everview.engines.sqlite.gone import forget_gone
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.parts import COUNT, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import read_by_version
@@ -29,10 +30,6 @@ from everview.planner.published import published_stream
 
 ROWS, STANDING = 0, 1
 """The parts of the stream."""
-
-KEPT_DEAD = 1_000
-"""So many rows that have gone are kept, and as many as there are others: to tell of more is to tell all."""
-
 
 HOUR_US = 3600 * 1_000_000
 """Who was passed twice within so long is not alone with its name."""
@@ -298,18 +295,7 @@ class Published:
 
         `keep` says how many, else it is as many as there are rows and some more. Returns how many went.
         """
-        if keep is None:
-            there = f"SELECT count(*) FROM {self.table.name} WHERE w > 0"
-            keep = int(connection.execute(there).fetchone()[0]) + KEPT_DEAD
-        oldest = connection.execute(
-            f"SELECT refresh FROM {self.table.name} WHERE w = 0 ORDER BY refresh DESC LIMIT 1 OFFSET ?",
-            (keep,),
-        ).fetchone()
-        if oldest is None:
-            return 0
-        connection.execute(f"UPDATE {self.standing} SET floor = max(floor, ?)", oldest)
-        gone = f"DELETE FROM {self.table.name} WHERE w = 0 AND refresh <= ?"
-        return connection.execute(gone, oldest).rowcount
+        return forget_gone(connection, self.table.name, self.standing, "w = 0", "refresh", keep)
 
     # Inside.
 

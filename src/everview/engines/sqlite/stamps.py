@@ -16,6 +16,9 @@ SHIFT = 10
 GREATEST = (1 << 63) - 1 - (TOLERANCE_US << SHIFT)
 """No stamp is above this: one that claims to be is refused, since time could never come to it."""
 
+FARTHEST_US = 90 * 24 * 3600 * 1_000_000
+"""How far a clock is moved beyond its own time at most, whoever asks for it."""
+
 
 class StampClock:
     """Mints stamps that are above every stamp it minted or observed."""
@@ -23,6 +26,8 @@ class StampClock:
     def __init__(self, now_us: Callable[[], int], last: int = 0) -> None:
         self._now_us = now_us
         self.last = last
+        self.past = 0
+        """A stamp whose time is taken to have come, whatever the time is."""
 
     def stamp(self) -> int:
         """Mint the next stamp."""
@@ -35,7 +40,11 @@ class StampClock:
 
     def limit(self) -> int:
         """Return the greatest stamp whose time has come, give or take the tolerance."""
-        return max(self.last, (self._now_us() + TOLERANCE_US) << SHIFT)
+        return max(self.last, max(self.past, self._now_us() << SHIFT) + (TOLERANCE_US << SHIFT))
+
+    def farthest(self) -> int:
+        """Return the greatest stamp to which this clock is moved for others, though its time has not come."""
+        return max(self.limit(), (self._now_us() + FARTHEST_US) << SHIFT)
 
 
 def microseconds(stamp: int) -> int:

@@ -52,6 +52,8 @@ class Store:
         self._failed = 0
         self._version = -1  # not known yet
         self._tag = self._before = 0
+        self.looks = 0
+        """How often the last commit had to be looked up, because it may be another process's."""
         self.environment = environment
         self.clock = StampClock(environment.now_us)
         self.floors: Mapping[str, int] = {}
@@ -67,6 +69,7 @@ class Store:
                     self.writer.connection, path, program, name, environment, hosts, computes=computes
                 )
                 self.engine.prepare(self.writer.connection)
+                self.engine.prepare_feeds(self.writer.connection)
             except BaseException:
                 self.writer.connection.close()
                 raise
@@ -170,7 +173,9 @@ class Store:
                 self._version, self._tag, last = connection.execute(
                     f"SELECT version, tag, clock FROM {STORE}"
                 ).fetchone()
+                self.looks += 1
                 self.clock.observe(last)
+                self.engine.look(connection)
                 stamp = self.clock.stamp()
                 connection.execute(advance, (self._version + 1, tag, stamp, self._version))
         self._version += 1

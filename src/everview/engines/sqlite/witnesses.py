@@ -16,6 +16,7 @@ from everview.language.expressions import Literal
 from everview.language.identity import tuple_id
 from everview.language.plan import Plan, Scan, Values
 from everview.language.relations import Relation
+from everview.language.types import Field
 from everview.planner.why.answer import Named, Provenance, answer
 from everview.planner.why.evidence import Question
 from everview.planner.why.tracing import Tracing
@@ -67,12 +68,15 @@ class Witnesses:
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
         """A relation's rows stand for themselves, a received row for its derivations.
 
-        So do rows of a view that its authority publishes: what that made them from is not known here.
+        So do rows of a view that its authority publishes, and what the rows of an owner come to: what these
+        were made from is not known here.
         """
         engine = self.reading.store.engine
         reason = self._tuple
         if name in engine.published:
             reason = self._published
+        elif name in engine.partials:
+            reason = self._entry
         elif name in engine.received:
             reason = self._derivations
         return {row: reason(name, row) for row in rows}
@@ -82,6 +86,16 @@ class Witnesses:
         id_ = tuple_id(Relation(view.name, view.schema), row)
         values = dict(zip(view.columns, row, strict=True))
         self._known[id_] = Named(id_, view.name, values, view.authority or "")
+        return algebra.Provenance.of(id_)
+
+    def _entry(self, name: str, row: Row) -> algebra.Provenance:
+        """What an owner's rows of a group come to: its witness is the group, and the owner."""
+        partials = self.reading.store.engine.partials[name].partials
+        places, schema = (0, *partials.shown), partials.plan.schema
+        fields = tuple(Field(f"c{place}", schema[place].type) for place in places)
+        id_ = tuple_id(Relation(name, fields), tuple(row[place] for place in places))
+        values = {schema[place].name: row[place] for place in partials.shown}
+        self._known[id_] = Named(id_, partials.view, values, str(row[0]))
         return algebra.Provenance.of(id_)
 
     def _tuple(self, name: str, row: Row) -> algebra.Provenance:

@@ -7,8 +7,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
+from everview.engines.sqlite.change_log import ChangeLog, Log, check_reader
 from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.circuits.circuit import Changed
 from everview.engines.sqlite.circuits.names import column
@@ -23,17 +24,31 @@ from everview.language.relations import Relation, Semantics
 Row = tuple[Any, ...]
 
 
+class Door(Protocol):
+    """Who decides which events of a windowed relation go in."""
+
+    def admit(self, relation: Relation, rows: Sequence[Row], operation: str) -> Sequence[Row]:
+        """Put aside what is too late; return the rest."""
+
+    def advance(self, relation: Relation, rows: Sequence[Row]) -> None:
+        """Note what went in."""
+
+
 class Writing:
     """Writes to a store, one transaction at a time, and tells the watches when it is committed."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = self._store = store
         self._changes = Changes(store.engine)
-        self._watches = Watches(self._changes.unfollow)
+        self._watches = Watches(self._unwatched)
+        self.log = Log(self._changes)
+        """What is consumed in order."""
+        self._looks = -1
         self._owner: int | None = None
         self._committed = threading.Condition()
         self.commit = Commit(0)
         """The commit that is under way."""
+        self.door: Door | None = None
         relations = store.program.relations.items()
         self._storing = {name: storing([f.type for f in relation.schema]) for name, relation in relations}
 
@@ -59,9 +74,15 @@ class Writing:
             self._owner = threading.get_ident()
             try:
                 self.commit = self._store.begin_commit(connection)
+                if self._looks != self._store.looks:
+                    self._looks = self._store.looks
+                    self.log.reload(connection)
                 yield
                 if not self.commit.grown:
                     self._store.withdraw(connection)
+                if self.log.names:
+                    with self._store.explained("written to"):
+                        self.log.append(connection)
                 with self._store.explained("read"):
                     changes = self._changes.take()
                 watches = self._watches.current()
@@ -71,6 +92,26 @@ class Writing:
         with self._committed:
             self._committed.notify_all()
         self._watches.tell(watches, changes)
+
+    def subscribe(self, name: str, reader: str, *, snapshot: bool) -> ChangeLog:
+        """Log the changes of a relation or view for a reader, from the next commit on."""
+        if self.inside:
+            raise StoreError("a log begins between commits; subscribe outside the transaction")
+        with self.transaction():
+            rows = self._store.engine.rows_sql(name) if snapshot else None
+            added = self.log.subscribe(self._store.writer.connection, name, check_reader(reader), rows)
+            # It takes a number, so that another process with this store looks again before it commits.
+            self.commit.grown |= added
+        return ChangeLog(name, reader, self)
+
+    def unsubscribed(self, name: str) -> None:
+        """Take no more notice of a relation or view that nobody reads in order, unless it is watched."""
+        if all(watch.name != name for watch in self._watches.current()):
+            self._unwatched(name)
+
+    def _unwatched(self, name: str) -> None:
+        if name not in self.log.names:
+            self._changes.unfollow(name)
 
     def collect(self, connection: sqlite3.Connection, deltas: Changed) -> None:
         """Note what rows that arrived have changed, for the watches."""
@@ -98,7 +139,13 @@ class Writing:
     def insert(self, relation: Relation, rows: Sequence[Row]) -> int:
         """Insert checked rows; return how many appeared."""
         self._check_owner(relation, rows)
-        return self._apply(relation, rows, self._store.engine.insert) if rows else 0
+        door = self._door(relation)
+        if door is not None:
+            rows = door.admit(relation, rows, "insert")
+        count = self._apply(relation, rows, self._store.engine.insert) if rows else 0
+        if door is not None:
+            door.advance(relation, rows)
+        return count
 
     def delete(self, relation: Relation, rows: Sequence[Row]) -> int:
         """Delete checked rows, of a keyed relation by their keys; return how many disappeared."""
@@ -106,6 +153,9 @@ class Writing:
             rows = [_only_key(relation, row) for row in rows]
         else:
             self._check_owner(relation, rows)
+        door = self._door(relation)
+        if door is not None:
+            rows = door.admit(relation, rows, "delete")
         return self._apply(relation, rows, self._store.engine.delete) if rows else 0
 
     def update(self, relation: Relation, old: Sequence[Row], new: Sequence[Row]) -> None:
@@ -115,6 +165,12 @@ class Writing:
         greater of the old rows, in the order of `rows()`, is the last writer.
         """
         self._check_owner(relation, old)
+        if self._door(relation) is not None:
+            raise DataError(
+                f"{relation.name} holds events, which are not updated; delete the row and insert another, "
+                "while its window is open",
+                relation=relation.name,
+            )
         if relation.semantics is Semantics.KEYED:
             places = {_key(relation, row) for row in new}
             if len(places) < len(new):
@@ -130,6 +186,9 @@ class Writing:
             come = [row for row in dict.fromkeys(new) if row not in set(old)]
         self.delete(relation, gone)
         self.insert(relation, come)
+
+    def _door(self, relation: Relation) -> Door | None:
+        return self.door if relation.event_time is not None else None
 
     def _apply(self, relation: Relation, rows: Sequence[Row], verb: Callable[..., int]) -> int:
         stored = self._storing[relation.name](rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import re
 from collections.abc import Sequence
 
@@ -28,12 +27,14 @@ from everview.language.functions import (
     NoSignatureError,
 )
 from everview.language.sql.coerce import call, cast, coerce
+from everview.language.sql.event_windows import bind_final, bind_hop, bind_tumble
+from everview.language.sql.intervals import IntervalError, interval_microseconds
 from everview.language.sql.scalars import Scalars, unnest
-from everview.language.sql.source import folded, nearest
+from everview.language.sql.source import Source, folded, nearest
 from everview.language.sql.windows import bind_window
 from everview.language.types import BIGINT, TIMESTAMP, UNKNOWN, Kind, decimal_type
 
-__all__ = ["SYNONYMS", "bind_call", "bind_moved", "output_name"]
+__all__ = ["SYNONYMS", "bind_call", "bind_moved", "fixed_length", "output_name"]
 
 SYNONYMS: dict[str, str] = {
     "mod": "%",
@@ -138,11 +139,24 @@ def _named(self: Scalars, node: exp.Expr, name: str) -> Expression:
         return Exists(self.context.bind_query(arguments[0], self.inner()))
     if name == "date_part":
         return _extract(self, node, _word(self, node, arguments, name), arguments[1])
+    if name in ("tumble", "hop", "window_final"):
+        return _window(self, node, name, arguments)
     if name == "date_trunc":
         return _date_trunc(self, node, arguments)
     if name not in FUNCTIONS or (not re.fullmatch("[a-z_]+", name) and name != "%") or name in _INTERNAL:
         written = str(node.this).lower()
-        known = {*FUNCTIONS, *SYNONYMS, *AGGREGATES, *RANKINGS, *SHIFTS, "extract", "date_part", "date_trunc"}
+        known = {
+            *FUNCTIONS,
+            *SYNONYMS,
+            *AGGREGATES,
+            *RANKINGS,
+            *SHIFTS,
+            "extract",
+            "date_part",
+            "date_trunc",
+            "hop",
+            "window_final",
+        }
         known -= _INTERNAL
         raise source.error(
             node, f"there is no function {written}", hint=_ADVICE.get(written) or nearest(written, known)
@@ -201,6 +215,16 @@ def _refuse_outer(self: Scalars, node: exp.Expr, parts: Sequence[Expression]) ->
         )
 
 
+def _window(self: Scalars, node: exp.Expr, name: str, arguments: Sequence[exp.Expr]) -> Expression:
+    if name == "window_final":
+        return bind_final(self, node, arguments)
+    source, moment = self.context.source, None
+    if arguments:
+        moment = coerce(source, arguments[0], self.bind(arguments[0]), TIMESTAMP, what=name)
+    lengths = [fixed_length(source, p) if isinstance(p, exp.Interval) else None for p in arguments[1:]]
+    return (bind_tumble if name == "tumble" else bind_hop)(self, node, moment, lengths)
+
+
 def _word(self: Scalars, node: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> str:
     first = unnest(arguments[0]) if arguments else None
     if len(arguments) != 2 or not isinstance(first, exp.Literal) or not first.is_string:
@@ -240,42 +264,16 @@ def _round(self: Scalars, node: exp.Expr, arguments: Sequence[exp.Expr]) -> Expr
     return Call("round", bound.arguments, decimal_type(whole + 1 + kept, kept))
 
 
-_UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-
-_SHORT_UNITS = {"hr": "hour", "h": "hour", "min": "minute", "sec": "second", "d": "day"}
-_AMOUNT = r"([+-]?[0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]+)"
-
-
-def _microseconds(self: Scalars, node: exp.Interval) -> int:
-    """A fixed time: units whose length never changes."""
-    source = self.context.source
+def fixed_length(source: Source, node: exp.Interval) -> int:
+    """A fixed time in microseconds: units whose length never changes."""
     text = str(node.this.this) if isinstance(node.this, exp.Literal) else ""
     unit = node.args.get("unit")
     if unit is not None:
         text += f" {unit.name}"
-    total = 0
-    for amount, word in re.findall(_AMOUNT, text):
-        name = word.lower().removesuffix("s")
-        if name in ("month", "mon", "year", "y", "quarter", "decade"):
-            raise source.error(
-                node, f"INTERVAL of {word}: its length depends on the date", hint="use days or weeks"
-            )
-        factor = _UNITS.get(_SHORT_UNITS.get(name, name))
-        if factor is None:
-            raise source.error(node, f"INTERVAL knows no {word}", hint=f"it knows {', '.join(_UNITS)}")
-        total += int(decimal.Decimal(amount) * factor)
-    rest = re.sub(_AMOUNT, "", text)
-    if rest.strip() or not text.strip():
-        raise source.error(node, f"INTERVAL '{text}' is not understood", hint="write '1 day 2 hours'")
-    return total
+    try:
+        return interval_microseconds(text)
+    except IntervalError as error:
+        raise source.error(node, str(error), hint=error.hint) from None
 
 
 def bind_moved(self: Scalars, node: exp.Expr, operator: str) -> Expression:
@@ -287,7 +285,7 @@ def bind_moved(self: Scalars, node: exp.Expr, operator: str) -> Expression:
     if operator not in ("+", "-") or not isinstance(right, exp.Interval) or isinstance(left, exp.Interval):
         raise source.error(node, "INTERVAL is only added to or subtracted from a TIMESTAMP")
     moment = coerce(source, left, self.bind(left), TIMESTAMP, what="± INTERVAL")
-    distance = _microseconds(self, right) * (1 if operator == "+" else -1)
+    distance = fixed_length(source, right) * (1 if operator == "+" else -1)
     return call(source, node, "add_microseconds", [moment, Literal(distance, BIGINT)])
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from everview.language.plan import Plan, Schema
+from everview.language.relations import Relation
 from everview.language.sql.names import Scope
 from everview.language.sql.source import Source
 
@@ -16,10 +17,14 @@ __all__ = ["Catalog", "Context", "Parameters"]
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The relations and views that a text may name: `schema` of a name (None if unknown), all `names`."""
+    """The relations and views that a text may name: `schema` of a name (None if unknown), all `names`.
+
+    `relation` is what was declared under a name, if that is no view.
+    """
 
     schema: Callable[[str], Schema | None]
     names: Callable[[], Iterable[str]]
+    relation: Callable[[str], Relation | None]
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """CREATE TABLE and CREATE MATERIALIZED VIEW.
 
 A table is a set of rows; with PRIMARY KEY one row per key; `WITH (semantics = 'bag' | 'add_wins')` says
-otherwise; `WITH (owner = 'column')` names the TEXT column that holds the only site to write a row. NOT
+otherwise; `WITH (owner = 'column')` names the TEXT column that holds the only site to write a row;
+`event_time`, `sources` and `lateness` make a relation of such rows a windowed one. NOT
 NULL is the one constraint that sites can keep apart from each other, so every other one is refused.
 """
 
@@ -14,6 +15,7 @@ from sqlglot import exp
 from everview.language.relations import Relation, Semantics
 from everview.language.sql.source import Source, folded, nearest, words
 from everview.language.sql.typenames import bind_type
+from everview.language.sql.windowed import WINDOWED, read_windowed
 from everview.language.types import Field, Kind
 
 __all__ = ["Declared", "declared_name", "read_declaration"]
@@ -109,7 +111,7 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
             f"{name}: CREATE TABLE lists columns",
             hint="write CREATE MATERIALIZED VIEW … AS SELECT for a query",
         )
-    options = _options(source, node, ("semantics", "owner"))
+    options = _options(source, node, ("semantics", "owner", *WINDOWED))
     fields: dict[str, Field] = {}
     key: list[str] = []
     for part in node.this.expressions:
@@ -140,7 +142,9 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
         Field(field.name, field.type, field.nullable and field.name not in key) for field in fields.values()
     )
     semantics = _semantics(source, node, options.get("semantics"), keyed=bool(key))
-    return Relation(name, schema, semantics, tuple(key), _owner(source, node, options.get("owner"), fields))
+    owner = _owner(source, node, options.get("owner"), fields)
+    relation = Relation(name, schema, semantics, tuple(key), owner)
+    return read_windowed(source, node, relation, options)
 
 
 def _column(source: Source, node: exp.ColumnDef) -> tuple[Field, bool]:

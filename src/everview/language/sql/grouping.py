@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from sqlglot import exp
+
 from everview.language.aggregates import AggregateCall, WindowCall
 from everview.language.correlation import replace_outer
 from everview.language.expressions import (
@@ -33,6 +35,8 @@ class Collector:
 
     aggregates: list[AggregateCall] = field(default_factory=list)
     windows: list[WindowCall] = field(default_factory=list)
+    final: exp.Expr | None = None
+    """Where `window_final()` stands."""
 
     def aggregate(self, call: AggregateCall) -> Column:
         """The stand-in for an aggregate."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from everview.language.correlation import outer_columns
-from everview.language.expressions import Column, Expression, Literal, walk
+from everview.language.expressions import Column, Expression, Literal, substitute, walk
 from everview.language.plan import (
     Aggregate,
     Distinct,
@@ -32,6 +32,8 @@ from everview.language.plan import (
 from everview.language.sql.calls import output_name
 from everview.language.sql.coerce import output_as, settled, unify
 from everview.language.sql.context import Context
+from everview.language.sql.event_windows import FINAL, spread
+from everview.language.sql.finality import Finality
 from everview.language.sql.grouping import Collector, UngroupedError, regroup, window_columns
 from everview.language.sql.limits import top
 from everview.language.sql.names import Scope
@@ -264,6 +266,8 @@ class _Select:
             plan = Filter(
                 plan, Scalars(self.context, origin.scope, "WHERE").truth(node.args["where"].this, "WHERE")
             )
+        plan, scope = spread(self.context, node, origin, plan)
+        origin = From(plan, scope)
         items = self._items(origin)
         keys = self._group_keys(origin, items)
         having = self._having(origin)
@@ -387,14 +391,26 @@ class _Select:
         keys: list[Expression] | None,
         having: Expression | None,
     ) -> tuple[Plan, list[Expression]]:
+        if self.collector.final is not None:
+            self._check_final(self.collector.final, keys)
         if keys is None and not self.collector.aggregates:
             return plan, outputs
         keys = keys or []
         calls = tuple(self.collector.aggregates)
         names = [key.name if isinstance(key, Column) else f"key{index}" for index, key in enumerate(keys)]
         names += [call.function for call in calls]
-        grouped: Plan = Aggregate(plan, tuple(keys), calls, tuple(names))
+        groups = Aggregate(plan, tuple(keys), calls, tuple(names))
+        grouped: Plan = groups
         over_groups = regroup(keys)
+        if self.collector.final is not None:
+            grouped, final = Finality(self.context, self.collector.final).final(
+                groups, [*outputs, *([] if having is None else [having])]
+            )
+            regrouped = over_groups
+
+            def over_groups(expression: Expression) -> Expression:
+                return substitute(regrouped(expression), lambda column: final if column == FINAL else column)
+
         try:
             if having is not None:
                 grouped = Filter(grouped, over_groups(having))
@@ -402,6 +418,18 @@ class _Select:
             return grouped, [over_groups(expression) for expression in outputs]
         except UngroupedError as error:
             raise self._ungrouped(error.column) from None
+
+    def _check_final(self, node: exp.Expr, keys: list[Expression] | None) -> None:
+        """Beside `window_final()` nothing may look beyond a group, or a final row could change."""
+        source, args = self.context.source, self.node.args
+        if not keys or self.context.scopes:
+            hint = "group by tumble(at, …) or hop(at, …), in a SELECT of its own"
+            raise source.error(node, "window_final() needs one window in GROUP BY", hint=hint)
+        if self.collector.windows or any(args.get(key) for key in ("distinct", "order", "limit", "offset")):
+            hint = "keep the windows in a view, and write this over it"
+            raise source.error(
+                node, "window_final() does not go with OVER, DISTINCT, ORDER BY and LIMIT", hint=hint
+            )
 
     def _ungrouped(self, column: Column) -> Exception:
         clauses = [*self.node.expressions, *(self.node.args.get(key) for key in ("having", "order"))]

@@ -18,7 +18,8 @@ __all__ = ["Named", "Provenance", "Witness", "answer"]
 class Witness:
     """A base row: its label in the printed provenance, its id, relation, values by column, and origin.
 
-    Or a row of a published view, whose origin is the view's authority.
+    Or a row of a published view, whose origin is the view's authority; or, where only what owners' rows come
+    to is known, a group of the view, whose origin is an owner that has rows in it.
     """
 
     label: str

@@ -9,7 +9,7 @@ from itertools import chain
 from everview.engines.sqlite.ids import IdTable
 from everview.errors import WireError
 from everview.language.identity import ID_BYTES
-from everview.replication.messages import PROTOCOL, Message, Section
+from everview.replication.messages import PROTOCOL, PROTOCOLS, Message, Section
 from everview.replication.wire.columns import decode_column, encode_column, ids_of
 from everview.replication.wire.frame import LEVEL, frame, unframe
 from everview.replication.wire.header import SectionHeader, header_of, message_of, read_header, write_header
@@ -58,13 +58,14 @@ def decode(data: bytes, *, limit: int = LIMIT) -> Message:
     `limit` bounds the bytes after decompression and, at 16 bytes a cell, the cells, some of which cost
     nothing on the wire. So no message makes the reader use more than sixteen times the limit.
     """
-    content = memoryview(unframe(data, protocol=PROTOCOL, limit=limit))
+    protocol, plain = unframe(data, protocols=PROTOCOLS, limit=limit)
+    content = memoryview(plain)
     if len(content) < _SIZE.size:
         raise WireError("the message ends before its header", where="header")
     (size,) = _SIZE.unpack_from(content)
     if size > min(len(content) - _SIZE.size, max(limit // _HEADER_SHARE, 1024)):
         raise WireError(f"a header of {size} bytes is longer than the message or the limit", where="header")
-    header = read_header(content[_SIZE.size : _SIZE.size + size])
+    header = read_header(content[_SIZE.size : _SIZE.size + size], protocol)
     outlines = header.page.sections if header.page else []
     rest = content[_SIZE.size + size :]
     _measure(outlines, header.ids, len(rest), limit)

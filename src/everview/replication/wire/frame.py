@@ -51,16 +51,20 @@ def _deflate(pieces: Sequence[bytes], level: int) -> bytes:
     return b"".join(parts)
 
 
-def unframe(data: bytes, *, protocol: int, limit: int) -> bytes:
-    """Return the content of a frame, at most `limit` bytes of it; WireError if it is not whole."""
+def unframe(data: bytes, *, protocols: Sequence[int], limit: int) -> tuple[int, bytes]:
+    """Return the protocol and the content of a frame, at most `limit` bytes of it.
+
+    WireError if it is not whole, or in none of these protocols.
+    """
     if len(data) < FRAME.size:
         raise WireError(f"{len(data)} bytes are too few for a message", where="frame", retry=True)
     magic, version, flags, plain, sent, checksum = FRAME.unpack_from(data)
     if magic != MAGIC:
         raise WireError("this is no message of Everview", where="frame")
-    if version != protocol:
+    if version not in protocols:
         raise WireError(
-            f"the message is in protocol {version}, this site speaks {protocol}: bring both to one version",
+            f"the message is in protocol {version}, this site speaks {max(protocols)}: "
+            "bring both to one version",
             where="frame",
         )
     if sent != len(data) - FRAME.size:
@@ -81,7 +85,7 @@ def unframe(data: bytes, *, protocol: int, limit: int) -> bytes:
     content = _inflate(view[FRAME.size :], plain) if flags else data[FRAME.size :]
     if len(content) != plain:
         raise WireError(f"the message should have {plain} bytes and has {len(content)}", where="frame")
-    return content
+    return version, content
 
 
 def _inflate(data: memoryview, plain: int) -> bytes:

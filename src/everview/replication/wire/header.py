@@ -6,10 +6,22 @@ follow the header. What MessagePack's types cannot say (positions in the list of
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import msgspec
 
 from everview.errors import WireError
-from everview.replication.messages import Count, Gossip, Message, Number, Page, Refusal, Request, Section
+from everview.replication.messages import (
+    Count,
+    Gossip,
+    Gossip1,
+    Message,
+    Number,
+    Page,
+    Refusal,
+    Request,
+    Section,
+)
 
 __all__ = ["Header", "PageHeader", "SectionHeader", "header_of", "message_of", "read_header", "write_header"]
 
@@ -36,7 +48,10 @@ class PageHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     sections: list[SectionHeader]
 
 
-class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+Telling = TypeVar("Telling", bound=Gossip1)
+
+
+class Header(msgspec.Struct, Generic[Telling], frozen=True, array_like=True, forbid_unknown_fields=True):
     """A message without its columns; `ids` is how many ids its table has. The frame has the protocol."""
 
     program: str
@@ -44,16 +59,17 @@ class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     names: list[str]
     request: Request | None
     page: PageHeader | None
-    gossip: Gossip | None
+    gossip: Telling | None
     refusal: Refusal | None
     ids: Count
 
 
-_DECODER = msgspec.msgpack.Decoder(Header)
+_DECODER = msgspec.msgpack.Decoder(Header[Gossip])
+_DECODER_1 = msgspec.msgpack.Decoder(Header[Gossip1])
 _ENCODER = msgspec.msgpack.Encoder()
 
 
-def header_of(message: Message, sections: list[SectionHeader], ids: int) -> Header:
+def header_of(message: Message, sections: list[SectionHeader], ids: int) -> Header[Gossip]:
     """Return the header of a message whose columns have been encoded."""
     page = message.page
     outline = None
@@ -73,7 +89,7 @@ def header_of(message: Message, sections: list[SectionHeader], ids: int) -> Head
     )
 
 
-def message_of(header: Header, sections: list[Section], protocol: int) -> Message:
+def message_of(header: Header[Gossip], sections: list[Section], protocol: int) -> Message:
     """Return the message of a header, with the sections that have been decoded."""
     outline = header.page
     page = None
@@ -100,7 +116,7 @@ def message_of(header: Header, sections: list[Section], protocol: int) -> Messag
     )
 
 
-def write_header(header: Header) -> bytes:
+def write_header(header: Header[Gossip]) -> bytes:
     """Return the header's bytes."""
     try:
         return _ENCODER.encode(header)
@@ -108,17 +124,44 @@ def write_header(header: Header) -> bytes:
         raise WireError(f"the message cannot be written ({error})", where="header") from error
 
 
-def read_header(data: memoryview) -> Header:
+def read_header(data: memoryview, protocol: int) -> Header[Gossip]:
     """Return the header in these bytes; WireError unless they are one, and it is in order."""
     try:
-        header = _DECODER.decode(data)
+        header = _DECODER.decode(data) if protocol > 1 else _newer(_DECODER_1.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"the header is malformed ({error})", where="header") from error
     _check(header)
     return header
 
 
-def _check(header: Header) -> None:
+def _newer(header: Header[Gossip1]) -> Header[Gossip]:
+    """The header of protocol 1 as one of today: its roll has no name, and nothing is left out."""
+    gossip = None
+    if (old := header.gossip) is not None:
+        gossip = Gossip(
+            old.members,
+            old.known,
+            old.floors,
+            old.cursors,
+            old.groups,
+            old.collected,
+            old.provisional,
+            roll=b"",
+            omitted=False,
+        )
+    return Header(
+        header.program,
+        header.sites,
+        header.names,
+        header.request,
+        header.page,
+        gossip,
+        header.refusal,
+        header.ids,
+    )
+
+
+def _check(header: Header[Gossip]) -> None:
     sites = len(header.sites)
     if sites == 0 or len(header.names) != sites or len(set(header.sites)) != sites:
         raise WireError("the sites are not a list of distinct ones, each with a name", where="header")

@@ -108,6 +108,9 @@ def _call(g: Grammar, kind: Kind, scopes: Scopes, depth: int) -> str:
         case "add_microseconds":
             step = g.pick(("1 day", "-36 hours", "1 week 2 hours", "0.5 seconds", "9000000 days"))
             return f"({_argument(g, kind, scopes, depth)} {g.pick('+-')} INTERVAL '{step}')"
+        case "tumble":
+            size = g.pick(("1 second", "7 minutes", "1 hour 30 minutes", "3 days", "5 weeks"))
+            return f"tumble({_argument(g, kind, scopes, depth)}, INTERVAL '{size}')"
         case "round" if len(way.parameters) == 2:
             digits = g.pick((-1, 0, 1, 2))
             return f"round({expression(g, Kind.DECIMAL, scopes, depth)}, {digits})"

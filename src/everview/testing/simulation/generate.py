@@ -15,6 +15,7 @@ from everview.testing.simulation.programs import (
     parsed,
     random_program,
     with_authorities,
+    with_owners,
 )
 
 FAULTS = (
@@ -68,6 +69,11 @@ class _Generator:
         )  # a chance of its own: other worlds stay as they were
         if not self.transfers and publishing.random() < 0.25:
             text = with_authorities(text, publishing, self.names)
+        owning = random.Random(f"owners {seed}")
+        if not self.transfers and not self.storm and owning.random() < 0.25:
+            text = with_owners(text, owning)
+            # Where dead rows are forgotten, sites tell deaths again, also of rows that are not theirs.
+            self.faults -= {"collect", "absence"}
         self.text, self.program = text, parsed(text)
         self.published = sorted(name for name, view in self.program.views.items() if view.authority)
         self.transfer = 0
@@ -179,7 +185,7 @@ class _Generator:
         row: list[Any] = [rng.randrange(self.width), rng.randrange(self.depth)]
         if name == "n":
             row[1] = "ab"[row[1] % 2]
-        for place, field in enumerate(relation.schema):
+        for place, field in enumerate(relation.schema[:2]):
             if field.nullable and field.name not in relation.key and rng.random() < 0.1:
                 row[place] = None
         odds = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import permutations
 
 from everview.replication.rights import Rights
 from everview.testing.simulation import steps as do
@@ -215,6 +216,8 @@ def _absence(step: do.Absence, world: World) -> None:
         return  # it would be given up before it is found out, and what it wrote since would be lost
     world.counts["absences"] += 1
     others = [d for d in world.devices.values() if d.name != step.site and d is not world.anchor]
+    # Who is cut off from the anchor for so long is away, too; the two might meet, and give the anchor up.
+    world.network.down -= {pair for d in others for pair in permutations((d.name, world.anchor.name))}
     for _ in range(4):
         happen(do.Wait(step.days * 21_600), world)
         for other in [*others, *others]:

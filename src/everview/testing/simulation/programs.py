@@ -83,6 +83,24 @@ def with_authorities(text: str, rng: random.Random, names: list[str]) -> str:
     return "\n".join(lines)
 
 
+OWNED = {
+    "s": "CREATE TABLE s (a BIGINT NOT NULL, b BIGINT NOT NULL, o TEXT NOT NULL) WITH (owner = 'o')",
+    "k": "CREATE TABLE k (a BIGINT, b BIGINT, o TEXT, PRIMARY KEY (a, o)) WITH (owner = 'o')",
+    "g": "CREATE TABLE g (a BIGINT, b BIGINT, o TEXT NOT NULL) WITH (owner = 'o', semantics = 'bag')",
+    "w": "CREATE TABLE w (a BIGINT, b BIGINT, o TEXT NOT NULL) WITH (owner = 'o', semantics = 'add_wins')",
+    "n": "CREATE TABLE n (a BIGINT, b TEXT, o TEXT NOT NULL) WITH (owner = 'o')",
+}
+"""The same, of rows that only their owner writes; the owner is the last column."""
+
+
+def with_owners(text: str, rng: random.Random) -> str:
+    """The program, some of whose relations have owners."""
+    for name, plain in sorted(RELATIONS.items()):
+        if rng.random() < 0.8:
+            text = text.replace(f"{plain};", f"{OWNED[name]};")
+    return text
+
+
 @functools.lru_cache(maxsize=256)
 def parsed(text: str) -> Program:
     """Parse a program once."""

@@ -18,7 +18,10 @@ Done = tuple[str, str, Row, int]
 
 
 def write(world: World, device: Device, operations: list[tuple[str, str, Row]], crash: int = 0) -> None:
-    """A transaction; what it did is recorded if it was committed, though the process may have died."""
+    """A transaction; what it did is recorded if it was committed, though the process may have died.
+
+    Rows that have an owner are the device's own.
+    """
     operations = [operation for operation in operations if operation[1] in device.hosts]
     done: list[Done] = []
     head = device.head
@@ -28,8 +31,9 @@ def write(world: World, device: Device, operations: list[tuple[str, str, Row]], 
             _record(world, device, done)
 
     with world.acting(device, crash, after=record), device.writing.transaction():
-        for action, name, row in operations:
+        for action, name, cells in operations:
             relation = world.program.relations[name]
+            row = cells if relation.owner is None else (*cells, device.name)
             change = device.writing.insert if action == "insert" else device.writing.delete
             done.append((action, name, row, change(relation, [row])))
 

@@ -62,6 +62,10 @@ def accumulator(call: AggregateCall) -> Accumulator | None:
             return Accumulator((_COUNT, _HIGH, _LOW), _halves_mean)
         case "sum", Kind.DOUBLE:
             return _exact("doubles", lambda c: f"ev_total_as_double({c[1]})")
+        case "exact", Kind.DOUBLE:
+            return _exact("doubles", lambda c: f"ev_total_as_text({c[1]})")
+        case "exact_sum", Kind.TEXT:
+            return _exact("texts", lambda c: f"ev_total_as_double({c[1]})")
         case "avg", Kind.DOUBLE:
             return _exact("doubles", lambda c: f"ev_total_mean_double({c[1]}, {c[0]})")
         case "sum", Kind.DECIMAL:

@@ -145,7 +145,14 @@ class _Groups:
             Statement(self._upsert(self._touched)),
             *sweep,
             Statement(f"INSERT INTO {self._change} {self._visible(1)}", self._change),
+            *([] if self._plan.keys else [Statement(self._unchanged())]),
         ]
+
+    def _unchanged(self) -> str:
+        """Forget the change where the one group is what it was: who joins with it would read everything."""
+        change, names = self._change, ", ".join(columns(len(self._plan.schema)))
+        different = f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM {change})"
+        return f"DELETE FROM {change} WHERE ({different}) = 1 AND (SELECT count(*) FROM {change}) = 2"
 
     def _summed(self, changed: Changed) -> str:
         """The change of every touched group: its key, its number of rows, and what adds up."""

@@ -12,10 +12,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from everview.algebra.exact_text import UNIT, ExactSum
 from everview.engines.sqlite.scalars.storage import decode_long, encode_long
-
-_UNIT = 1074
-"""Every finite double is a multiple of 2^−1074."""
 
 _DIGITS = 38
 
@@ -41,7 +39,7 @@ class Total:
                 self.minus += weight
         else:
             numerator, denominator = float(value).as_integer_ratio()
-            self.finite += weight * (numerator << (_UNIT - denominator.bit_length() + 1))
+            self.finite += weight * (numerator << (UNIT - denominator.bit_length() + 1))
 
     def join(self, other: Total) -> None:
         """Add another sum."""
@@ -61,7 +59,7 @@ class Total:
             return "NaN"
         if self.plus or self.minus:
             return math.inf if self.plus else -math.inf
-        return self.finite / (1 << _UNIT)
+        return self.finite / (1 << UNIT)
 
 
 class _Sum:
@@ -86,6 +84,23 @@ class _ScaledSum(_Sum):
     def step(self, value: int | str | None, weight: int) -> None:
         if value is not None and weight:
             self._total.finite += weight * _units(value)
+
+
+class _TextSum(_Sum):
+    """Of exact sums that came from elsewhere."""
+
+    def step(self, value: str | None, weight: int) -> None:
+        if value is not None and weight:
+            found = ExactSum.read(value)
+            self._total.finite += weight * found.units
+            self._total.plus += weight * found.plus
+            self._total.minus += weight * found.minus
+            self._total.nans += weight * found.nans
+
+
+def _as_text(state: str) -> str:
+    total = Total(state)
+    return ExactSum(total.finite, total.plus, total.minus, total.nans).text()
 
 
 def _units(value: int | str) -> int:
@@ -189,8 +204,10 @@ def register(connection: sqlite3.Connection, fail: Fail) -> None:
     finish = Finish(fail)
     connection.create_aggregate("ev_total_of_doubles", 2, _DoubleSum)  # type: ignore[arg-type]  # step takes both
     connection.create_aggregate("ev_total_of_scaled", 2, _ScaledSum)  # type: ignore[arg-type]  # step takes both
+    connection.create_aggregate("ev_total_of_texts", 2, _TextSum)  # type: ignore[arg-type]  # step takes both
     scalars: dict[str, tuple[int, Callable[..., Any]]] = {
         "ev_total_added": (2, _added),
+        "ev_total_as_text": (1, _as_text),
         "ev_total_as_decimal": (1, lambda state: finish.decimal(Total(state))),
         "ev_total_as_double": (1, lambda state: finish.double(Total(state))),
         "ev_total_mean_double": (2, lambda state, count: finish.mean_double(Total(state), count)),

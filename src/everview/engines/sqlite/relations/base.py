@@ -150,11 +150,12 @@ class StoredRelation(ABC):
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join rows into the table, leave what changed in the delta; return how many grew."""
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int) -> int:
+    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int, name: str) -> int:
         """Begin of joining: what the snapshot's vector (in the temporary table) does not cover is unseen.
 
         It is lifted by an even number above the floor, where nobody knows the row's length; return how many
-        rows were.
+        rows were. Of rows that have owners only those of the site's own name are: nobody else can have
+        written them, so that their lengths are right as they are, and nobody takes them from another.
         """
         return 0
 
@@ -281,11 +282,12 @@ def read_by_version(
     limit: int,
     *,
     version: str = "version",
+    given: Sequence[Any] = (),
 ) -> Chunk:
     """Read rows in the order of (version, key): `select` ends with the version and the key, and has a WHERE.
 
-    `version` is what the version's column is called. Two reads rather than one over both columns: each of
-    them is a range of the index.
+    `version` is what the version's column is called, `given` are the parameters of `select`. Two reads rather
+    than one over both columns: each of them is a range of the index.
     """
     order = ", ".join((version, *key))
     found: list[Row] = []
@@ -296,11 +298,12 @@ def read_by_version(
             marks = ", ".join("?" * len(key))
             found = connection.execute(
                 f"{select} AND {version} = ? AND ({', '.join(key)}) > ({marks}) ORDER BY {order} LIMIT ?",
-                (after.version, *after.key, limit),
+                (*given, after.version, *after.key, limit),
             ).fetchall()
     if len(found) < limit:
         found += connection.execute(
-            f"{select} AND {version} > ? ORDER BY {order} LIMIT ?", (start, limit - len(found))
+            f"{select} AND {version} > ? ORDER BY {order} LIMIT ?",
+            (*given, start, limit - len(found)),
         ).fetchall()
     width = len(key) + 1
     reached = Position(found[-1][-width], found[-1][-width + 1 :]) if len(found) >= limit else None

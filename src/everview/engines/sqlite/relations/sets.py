@@ -160,16 +160,18 @@ class SetRelation(StoredRelation):
     def _key(self) -> str:
         return ", ".join(self.table.key()) or "1"
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int) -> int:
+    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int, name: str) -> int:
         """All that is unseen goes up: what lives keeps its lead over what is dead.
 
         The dead too, or a lifted row would outlive a deletion that had seen it; and what the snapshot holds
         as well, or a row would lose to a deletion that it had seen, and that another site has lifted.
         """
+        owner = self.relation.owner
+        mine = "1" if owner is None else f"r.c{self.relation.columns.index(owner)} = ?"
         return connection.execute(
             f"UPDATE {self.table.name} AS r SET cl = cl + ?, version = ?, site = 0, seq = 0 "
-            f"WHERE NOT {covers('r')}",
-            (by, commit.version),
+            f"WHERE NOT {covers('r')} AND {mine}",
+            (by, commit.version, *(() if owner is None else (name,))),
         ).rowcount
 
     def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:

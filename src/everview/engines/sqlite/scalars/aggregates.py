@@ -57,6 +57,10 @@ class _Aggregation:
                 return f"min({self._argument}){self._where}"
             case "max" | "bool_or":
                 return f"max({self._argument}){self._where}"
+            case "exact":
+                return self._carried("ev_total_of_doubles", "ev_total_as_text")
+            case "exact_sum":
+                return self._carried("ev_total_of_texts", "ev_total_as_double")
             case function if not self._halved(kind):
                 return self._by_python(function, kind)
             case "sum" if kind.kind is Kind.BIGINT:
@@ -65,6 +69,11 @@ class _Aggregation:
                 return f"{self._named('halves_sum_decimal')}({self._upper()}, {self._lower()})"
             case _:
                 return self._average(kind)
+
+    def _carried(self, total: str, value: str) -> str:
+        """What goes from site to site, or comes of it; NULL over no values."""
+        found = f"{value}({total}({self._argument}, {self._weight or 1}){self._where})"
+        return f"(CASE WHEN {self._count()} > 0 THEN {found} END)"
 
     def _halved(self, kind: Type) -> bool:
         """Whether the sum is written as sums of halves.

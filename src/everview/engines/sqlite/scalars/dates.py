@@ -62,6 +62,17 @@ def _add_microseconds(writer: Writer, _call: Call, operands: Sequence[Operand]) 
     return _moments(writer, "+", operands)
 
 
+def _tumble(writer: Writer, _call: Call, operands: Sequence[Operand]) -> str:
+    def body(moment: str, size: str) -> str:
+        rest = f"{moment} % {size}"
+        begun = f"{moment} - {rest} - iif({rest} < 0, {size}, 0)"
+        failed = writer.fail("timestamp out of range")
+        there = f"{moment} IS NOT NULL AND {size} IS NOT NULL"
+        return f"CASE WHEN {size} > 0 AND {begun} >= {_FIRST} THEN {begun} WHEN {there} THEN {failed} END"
+
+    return writer.let(operands, body)
+
+
 def _seconds(operand: Operand) -> str:
     """Whole seconds since 1970, what SQLite's own date functions take."""
     if operand.type.kind is Kind.DATE:
@@ -121,6 +132,7 @@ DATES: dict[str, Implementation] = {
     "+": _plus,
     "-": _minus,
     "add_microseconds": _add_microseconds,
+    "tumble": _tumble,
     "extract_year": _calendar("%Y"),
     "extract_quarter": _calendar("%m", adjust=lambda month: f"({month} + 2) / 3"),
     "extract_month": _calendar("%m"),

@@ -1,0 +1,1 @@
+"""Pipelines of computational CRDTs (Titan)."""

@@ -1,0 +1,1 @@
+"""Pipelines on a device: all state in one SQLite file, and every commit whole."""

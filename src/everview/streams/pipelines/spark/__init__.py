@@ -1,0 +1,1 @@
+"""Pipelines on Spark: partitions are tasks, hollow replicas are the rows between them."""

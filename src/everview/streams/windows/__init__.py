@@ -1,0 +1,1 @@
+"""Windowed processors: asynchronous functions over replayable input, with windows that close for certain."""

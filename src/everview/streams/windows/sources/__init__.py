@@ -1,0 +1,1 @@
+"""Sources of messages: replayable, in order, numbered."""

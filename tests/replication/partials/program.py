@@ -1,0 +1,40 @@
+# ruff: noqa: E501 - rows and queries are easier to read in one line
+"""What tests of partial aggregates share: a program, its sites, and what lies in their tables."""
+
+import everview as ev
+
+PROGRAM = ev.Program.parse("""
+    CREATE TABLE votes (site TEXT NOT NULL, item TEXT, n BIGINT, x DOUBLE)
+        WITH (owner = 'site', semantics = 'bag');
+    CREATE TABLE meters (site TEXT, id BIGINT, n BIGINT, PRIMARY KEY (site, id)) WITH (owner = 'site');
+    CREATE TABLE notes (note TEXT);
+    CREATE MATERIALIZED VIEW tally AS
+        SELECT item, count(*) AS c, sum(n) AS s, min(n) AS lo, max(n) AS hi, avg(x) AS a FROM votes GROUP BY item;
+    CREATE MATERIALIZED VIEW total AS SELECT count(*) AS c, sum(x) AS s, max(n) AS hi FROM votes;
+    CREATE MATERIALIZED VIEW best AS SELECT site, item, n FROM votes WHERE n > 0 ORDER BY n DESC LIMIT 3;
+    CREATE MATERIALIZED VIEW popular AS
+        SELECT item, count(*) AS c FROM votes GROUP BY item HAVING count(*) > 1;
+    CREATE MATERIALIZED VIEW firsts AS SELECT item, n, i FROM (
+        SELECT item, n, row_number() OVER (PARTITION BY item ORDER BY n DESC) AS i FROM votes
+    ) AS u WHERE i <= 2;
+    CREATE MATERIALIZED VIEW used AS SELECT id, sum(n) AS n FROM meters GROUP BY id;
+    CREATE MATERIALIZED VIEW kinds AS SELECT count(DISTINCT item) AS n FROM votes;
+""")
+VIEWS = ("tally", "total", "best", "popular", "firsts", "used")
+
+
+def shown(site, views=VIEWS):
+    return {view: site.rows(view) for view in views}
+
+
+def moved(report):
+    return report.sent_rows + report.received_rows
+
+
+def entries(site, view="tally"):
+    """What lies in the table of a view's entries, received or told."""
+    engine = site._store.engine
+    (found,) = (s for s in (*engine.partials.values(), *engine.feeding) if s.partials.view == view)
+    return sorted(
+        site._store.writer.connection.execute(f"SELECT * FROM {found.table.name}").fetchall(), key=repr
+    )

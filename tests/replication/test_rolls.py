@@ -1,0 +1,202 @@
+"""Rolls: what a message leaves out is what its reader has, so that it tells the same as if it had all."""
+
+import logging
+
+import pytest
+from tests.server.test_metrics import PROGRAM
+
+import everview as ev
+from everview.replication import rolls
+from everview.replication.arriving import Outcome
+from everview.replication.conversation import Conversation
+from everview.replication.gossip import tidings_of
+from everview.replication.replica import Replica
+from everview.replication.rolls import Rolls
+from everview.replication.state import Holding, State, Told
+from everview.replication.telling import Teller
+from everview.replication.wire import decode, encode
+from everview.testing.simulation import Simulation
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    """Every site that knows of another's vector is in a crowd."""
+    monkeypatch.setattr("everview.replication.state.CROWD", 0)
+    monkeypatch.setattr("everview.replication.gossip.SHARE", 1)
+
+
+def listed(state):
+    return {
+        (incarnation, stream, group): (held.length, held.sponsor)
+        for incarnation, streams in state.members.items()
+        for stream, groups in streams.items()
+        for group, held in groups.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(40, 46))
+@pytest.mark.parametrize("crowd", [False, True])
+def test_in_random_worlds_nothing_is_lost_by_leaving_it_out(seed, crowd, request, monkeypatch, caplog):
+    """Whatever a message leaves out is what its sender knew when it wrote it."""
+    if crowd:
+        request.getfixturevalue("crowded")
+    caplog.set_level(logging.ERROR, "everview")
+    written, counts = {}, {"whole": 0, "omitted": 0, "not understood": 0}
+    gossip, tidings = Teller._gossip, Conversation._tidings
+
+    def written_down(self, register, reader=None):
+        found, state = gossip(self, register, reader), self._knowledge.state
+        known = {
+            (site, whole) for site in state.known.keys() - state.expired.keys() for whole in state.known[site]
+        }
+        written[self._knowledge.incarnation, found.roll] = (listed(state), known)
+        return found
+
+    def compared(self, message):
+        found = tidings(self, message)
+        if message.gossip is not None:
+            counts["omitted" if message.gossip.omitted else "whole"] += 1
+            counts["not understood"] += found is None
+        if message.gossip is not None and found is not None:
+            members, known = written[message.sites[0], message.gossip.roll]
+            assert dict(found.members) == members
+            assert {(site, whole) for site, wholes in found.known.items() for whole in wholes} == known
+            assert found.known.keys() >= found.new_known.keys()
+        return found
+
+    monkeypatch.setattr(Teller, "_gossip", written_down)
+    monkeypatch.setattr(Conversation, "_tidings", compared)
+    Simulation(seed).run()
+    assert min(counts["whole"], counts["omitted"]) > 5
+
+
+@pytest.fixture
+def settled():
+    """Two sites that have the same roll, and know it."""
+    with (
+        ev.Site.open(":memory:", PROGRAM, name="a") as a,
+        ev.Site.open(":memory:", PROGRAM, name="b") as b,
+    ):
+        a.insert("visit", [(1, "x")])
+        for _ in range(3):
+            a.sync(b)
+        yield a, b
+
+
+def spied(monkeypatch):
+    """What is said, as messages, in order."""
+    said = []
+    answer = Replica.respond
+
+    def respond(self, data, rights):
+        said.append(decode(data))
+        found = answer(self, data, rights)
+        said.append(decode(found))
+        return found
+
+    monkeypatch.setattr(Replica, "respond", respond)
+    return said
+
+
+def test_who_has_nothing_to_tell_asks_once(settled, monkeypatch):
+    a, b = settled
+    said = spied(monkeypatch)
+    report = a.sync(b)
+    assert len(said) == 2
+    assert all(message.gossip.omitted for message in said)
+    assert report.sent_rows == report.received_rows == 0
+    said.clear()
+    a.insert("visit", [(2, "y")])
+    a.sync(b)
+    assert len(said) == 4
+    assert b.rows("visit") == [(1, "x"), (2, "y")]
+    said.clear()
+    b.insert("visit", [(3, "z")])
+    a.sync(b)
+    assert len(said) == 4  # b is told that it has come
+    assert a.rows("visit") == b.rows("visit")
+
+
+def test_what_was_forgotten_is_told_to_who_has_nothing_to_be_told(settled):
+    """A floor is no row, and moves nobody's head."""
+    a, b = settled
+    a.delete("visit", [(1, "x")])
+    for _ in range(3):
+        a.sync(b)
+    assert a.replica.collect() == 1
+    assert a.replica._knowledge.state.floors["visit"] == 2
+    a.sync(b)
+    assert b.replica._knowledge.state.floors["visit"] == 2
+
+
+def test_a_roll_that_is_not_known_is_asked_for_again(settled, monkeypatch):
+    """As after a restart: the peer thinks that it is known here."""
+    a, b = settled
+    b.replica._rolls = Rolls()
+    b.replica._knowledge.state.members["stranger"] = {"visit": {"g": Holding(2)}}  # so its own is another
+    a.insert("visit", [(2, "y")])
+    said = spied(monkeypatch)
+    a.sync(b)
+    assert b.rows("visit") == [(1, "x"), (2, "y")]
+    assert said[0].gossip.omitted
+    assert said[1].page is None
+    assert not said[1].gossip.omitted
+    assert "stranger" in a.replica._knowledge.state.members
+
+
+def test_a_page_with_a_roll_that_is_not_known_is_not_taken(settled):
+    a, b = settled
+    a.insert("visit", [(2, "y")])
+    message = decode(b.replica.respond(encode(a.replica.ask("b"))))
+    given = a.replica.tell(a.replica.serve(message), message.sites[0])
+    assert given.gossip.omitted
+    assert given.page.sections
+    b.replica._rolls = Rolls()
+    assert b.replica.hear(given, encode(given), "").outcome is Outcome.GAP
+    assert b.rows("visit") == [(1, "x")]
+
+
+def test_a_site_remembers_a_few_of_its_rolls_and_the_last_that_others_named(monkeypatch):
+    monkeypatch.setattr(rolls, "_NAMED", 2)
+    kept, state = Rolls(), State()
+    digests = []
+    for number in range(12):
+        state.members[f"i{number}"] = {"r": {"g": Holding(1, "s")}}
+        digests.append(kept.own(state).digest)
+        assert kept.own(state).digest == digests[-1]
+    assert len(set(digests)) == 12
+    assert [kept.find(digest) is not None for digest in digests] == [False] * 4 + [True] * 8
+    last = kept.own(state)
+    for name in ("x", "y", "z"):
+        kept.name(name, last.digest)
+    assert [kept.is_shared(last, name) for name in ("x", "y", "z", None)] == [False, True, True, False]
+    kept.name("y", b"another")
+    assert not kept.is_shared(last, "y")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.members["i"]["r"]["g"].__setattr__("length", 2),
+        lambda state: state.members["i"]["r"]["g"].__setattr__("sponsor", "j"),
+        lambda state: state.members["i"]["r"].update(h=Holding(1)),
+        lambda state: state.known["i"].update(q=Told({})),
+        lambda state: state.known.update(j={"r": Told({})}),
+        lambda state: state.expired.update(i=1),
+    ],
+)
+def test_a_roll_is_another_when_anything_in_it_is(change):
+    state = State(members={"i": {"r": {"g": Holding(1)}}}, known={"i": {"r": Told({"i": 1})}})
+    kept = Rolls()
+    before = kept.own(state)
+    state.known["i"]["r"].vector["i"] = 5  # that is no part of it
+    assert kept.own(state) is before
+    change(state)
+    assert kept.own(state).digest != before.digest
+
+
+def test_a_message_without_gossip_tells_nothing(settled):
+    _, b = settled
+    message = decode(b.replica.answer(b"nonsense"))
+    assert message.gossip is None
+    assert tidings_of(message).members == tidings_of(message).known == {}

@@ -1,0 +1,144 @@
+"""Clocks that are behind those of others: nobody writes below a delete that these may have forgotten."""
+
+import pytest
+from tests.replication.sites import World, assert_equal, talk
+
+from everview.engines.sqlite.stamps import SHIFT
+
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def is_moved(site, world):
+    """Whether a site stamps its writes later than its own time."""
+    return site._store.clock.stamp() >> SHIFT > world.seconds * 1_000_000 + 60_000_000
+
+
+def deleted_between(c, t):
+    """Two sites of one group have deleted a key, and each knows that the other has."""
+    talk(c, t)
+    c.insert("k", [(1, "x")])
+    c.delete("k", [(1,)])
+    talk(c, t)
+    c.sync(t)
+
+
+def check_later(world, *sites, expected):
+    """Whatever comes due, and is forgotten, all show the same."""
+    for _ in range(3):
+        world.seconds += 3 * DAY
+        for site in sites:
+            site._replica.tick()
+        talk(*sites, rounds=6)
+        assert assert_equal(*sites)["k"] == expected
+        for site in sites:
+            site._replica.collect()
+
+
+def test_a_newcomer_writes_above_a_delete_that_its_group_has_forgotten(world, caplog):
+    """Where the delete is still held the row would be dead, and alive where it is not."""
+    c, t, n = (world.site(name, skew=skew) for name, skew in (("c", 2 * DAY), ("t", 2 * DAY), ("n", 0)))
+    deleted_between(c, t)
+    assert c._replica.collect() == 1
+    n.sync(c)
+    assert "deletes in k that c tells of" in caplog.text
+    n.insert("k", [(1, "y")])
+    talk(n, c, t)
+    assert assert_equal(c, t, n)["k"] == [(1, "y")]
+    check_later(world, c, t, n, expected=[(1, "y")])
+
+
+def test_a_guest_writes_above_a_delete_that_others_forget_before_they_hear_of_it(world):
+    c, t, n = (world.site(name, skew=skew) for name, skew in (("c", 2 * DAY), ("t", 2 * DAY), ("n", 0)))
+    deleted_between(c, t)
+    n.sync(t)
+    assert c._replica.collect() == 1
+    n.insert("k", [(1, "y")])
+    n.sync(c)
+    talk(n, c, t)
+    assert assert_equal(c, t, n)["k"] == [(1, "y")]
+    check_later(world, c, t, n, expected=[(1, "y")])
+
+
+def test_a_member_writes_above_a_delete_that_another_group_has_forgotten(world):
+    """The groups meet, whichever leaves its own; the later write has seen the delete, and wins over it also
+    when one comes who still holds it.
+    """
+    c, t = world.site("c", skew=2 * DAY), world.site("t", skew=2 * DAY)
+    a, b = world.sites(2)
+    deleted_between(c, t)
+    assert c._replica.collect() == 1
+    talk(a, b)
+    a.sync(c)
+    a.insert("k", [(1, "y")])
+    talk(a, b, c)
+    talk(a, b, c, t)
+    assert assert_equal(a, b, c, t)["k"] == [(1, "y")]
+    check_later(world, a, b, c, t, expected=[(1, "y")])
+
+
+def test_where_some_clock_is_right_one_that_runs_ahead_moves_no_other(world):
+    """Nobody can forget what the one with the right clock has not passed, so a guest's clock can stay."""
+    hub, fast, n = world.site("hub"), world.site("fast", skew=2 * DAY), world.site("n")
+    deleted_between(fast, hub)
+    n.sync(fast)
+    assert fast._replica.collect() == 0
+    assert not is_moved(n, world)
+    n.insert("k", [(2, "n")])
+    n.sync(hub)
+    assert hub.rows("k") == [(2, "n")]
+    check_later(world, hub, fast, n, expected=[(2, "n")])
+
+
+def test_sites_whose_clocks_were_moved_see_each_others_writes_at_once(world, tmp_path):
+    """Time stands still for them until it has come so far, also for one that is started again."""
+    fast, a, b = world.site("fast", skew=2 * DAY), world.site("a", tmp_path / "a.db"), world.site("b")
+    fast._replica.batch(0).__next__()
+    fast.insert("k", [(1, "x")])
+    fast.delete("k", [(1,)])
+    assert fast._replica.collect() == 1
+    talk(fast, a, b)
+    for start in ("at once", "started again"):
+        for number in range(100):  # each has a stamp of its own, and the other's clock does not go on
+            b.insert("k", [(1, f"b{number}")])
+        a.sync(b)
+        assert a.rows("k") == [(1, "b99")]
+        for number in range(100):
+            a.insert("k", [(1, f"a{number} {start}")])
+        a.close()
+        a = world.site("a", tmp_path / "a.db")
+        a.sync(b)
+        assert b.rows("k") == [(1, f"a99 {start}")]
+    assert is_moved(a, world)
+    assert is_moved(b, world)
+    check_later(world, fast, a, b, expected=[(1, "a99 started again")])
+
+
+def test_rows_from_the_future_move_no_clock(world):
+    """They wait until their time has come; what has not been deleted cannot have been forgotten."""
+    fast, n = world.site("fast", skew=2 * DAY), world.site("n")
+    fast.insert("k", [(1, "x")])
+    n.sync(fast)
+    assert not is_moved(n, world)
+    assert n.rows("k") == []
+    n.insert("k", [(1, "y")])
+    check_later(world, fast, n, expected=[(1, "x")])
+
+
+def test_a_clock_that_is_wrong_beyond_reason_moves_no_other(world):
+    """A site alone with its clock forgets a deletion from ten years ahead; its floor waits like its rows."""
+    fast, a = world.site("fast", skew=3650 * DAY), world.site("a")
+    fast.insert("k", [(1, "x")])
+    fast.delete("k", [(1,)])
+    fast._replica.batch(0).__next__()
+    assert fast._replica.collect() == 1
+    a.insert("k", [(2, "a")])
+    talk(a, fast)
+    assert not is_moved(a, world)
+    a.insert("k", [(1, "y")])
+    talk(a, fast)
+    assert assert_equal(a, fast)["k"] == [(1, "y"), (2, "a")]
