@@ -91,15 +91,23 @@ class HubProcess:
         told = httpx.get(self.address + "/v1/health", timeout=60, **self.watched)
         return told.raise_for_status().json()
 
-    def settled(self):
-        """Wait until everything that was pushed is in a refresh."""
+    def wait(self, told):
+        """Wait until its health is as `told` wants it."""
         until = time.monotonic() + PATIENCE
-        while True:
-            found = self.health()
-            if found["refresh"] and not found["waiting_commits"] and not found["waiting_writes"]:
-                return found
+        while not told(found := self.health()):
             assert time.monotonic() < until, found
             time.sleep(0.05)
+        return found
+
+    def refreshed(self):
+        """Wait for its first refresh: Spark takes long for that."""
+        return self.wait(lambda found: found["refresh"])
+
+    def settled(self):
+        """Wait until everything that was pushed is in a refresh."""
+        return self.wait(
+            lambda found: found["refresh"] and not found["waiting_commits"] and not found["waiting_writes"]
+        )
 
     def resident(self):
         """The greatest number of bytes that it has had in memory, without Java's."""

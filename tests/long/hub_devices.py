@@ -185,6 +185,7 @@ def case(seed, seconds=SECONDS, session=None):
                 device.start()
             for device in devices:
                 assert device.hear() == ["ready"]
+            hub.refreshed()
             counts = disturb(hub, devices, watcher, rng, seconds)
             heal(devices)
             refreshed = hub.settled()["refresh"]
