@@ -162,8 +162,8 @@ def _message(section: Section) -> Message:
             {section.stream: [sites[0]]},
             {section.stream: 700},
             {},
-            rng.randbytes(16),
-            False,
+            {"": rng.randbytes(16), section.stream: rng.randbytes(16)},
+            [],
         ),
     )
 

@@ -10,8 +10,9 @@ from everview.replication import rolls
 from everview.replication.arriving import Outcome
 from everview.replication.conversation import Conversation
 from everview.replication.gossip import tidings_of
+from everview.replication.messages import Gossip
 from everview.replication.replica import Replica
-from everview.replication.rolls import Rolls
+from everview.replication.rolls import MEMBERS, Rolls, relation_of
 from everview.replication.state import Holding, State, Told
 from everview.replication.telling import Teller
 from everview.replication.wire import decode, encode
@@ -41,7 +42,7 @@ def test_in_random_worlds_nothing_is_lost_by_leaving_it_out(seed, crowd, request
     if crowd:
         request.getfixturevalue("crowded")
     caplog.set_level(logging.ERROR, "everview")
-    written, counts = {}, {"whole": 0, "omitted": 0, "not understood": 0}
+    written, counts = {}, {"whole": 0, "omitted": 0, "not understood": 0, "of no use": 0}
     gossip, tidings = Teller._gossip, Conversation._tidings
 
     def written_down(self, register, reader=None):
@@ -49,18 +50,22 @@ def test_in_random_worlds_nothing_is_lost_by_leaving_it_out(seed, crowd, request
         known = {
             (site, whole) for site in state.known.keys() - state.expired.keys() for whole in state.known[site]
         }
-        written[self._knowledge.incarnation, found.roll] = (listed(state), known)
+        written[self._knowledge.incarnation, frozenset(found.rolls.items())] = (listed(state), known)
         return found
 
     def compared(self, message):
         found = tidings(self, message)
         if message.gossip is not None:
-            counts["omitted" if message.gossip.omitted else "whole"] += 1
+            counts["omitted" if MEMBERS in message.gossip.omitted else "whole"] += 1
             counts["not understood"] += found is None
+            held = {relation for _, relation in self._knowledge.membership.wholes()}
+            counts["of no use"] += not held.issuperset(message.gossip.omitted[1:])
         if message.gossip is not None and found is not None:
-            members, known = written[message.sites[0], message.gossip.roll]
+            members, known = written[message.sites[0], frozenset(message.gossip.rolls.items())]
             assert dict(found.members) == members
-            assert {(site, whole) for site, wholes in found.known.items() for whole in wholes} == known
+            told = {(site, whole) for site, wholes in found.known.items() for whole in wholes}
+            assert told <= known
+            assert all(relation_of(whole) not in held for _, whole in known - told)
             assert found.known.keys() >= found.new_known.keys()
         return found
 
@@ -140,7 +145,7 @@ def test_a_roll_that_is_not_known_is_asked_for_again(settled, monkeypatch):
     assert b.rows("visit") == [(1, "x"), (2, "y")]
     assert said[0].gossip.omitted
     assert said[1].page is None
-    assert not said[1].gossip.omitted
+    assert MEMBERS not in said[1].gossip.omitted
     assert "stranger" in a.replica._knowledge.state.members
 
 
@@ -149,11 +154,17 @@ def test_a_page_with_a_roll_that_is_not_known_is_not_taken(settled):
     a.insert("visit", [(2, "y")])
     message = decode(b.replica.respond(encode(a.replica.ask("b"))))
     given = a.replica.tell(a.replica.serve(message), message.sites[0])
-    assert given.gossip.omitted
+    assert given.gossip.omitted == [MEMBERS, "visit"]
     assert given.page.sections
     b.replica._rolls = Rolls()
+    b.replica._knowledge.state.members["stranger"] = {"visit": {"g": Holding(2)}}
     assert b.replica.hear(given, encode(given), "").outcome is Outcome.GAP
     assert b.rows("visit") == [(1, "x")]
+
+
+def naming(digests, *omitted):
+    """Gossip that leaves these parts out."""
+    return Gossip([], [], {}, {}, {}, {}, {}, dict(digests), list(omitted))
 
 
 def test_a_site_remembers_a_few_of_its_rolls_and_the_last_that_others_named(monkeypatch):
@@ -162,16 +173,23 @@ def test_a_site_remembers_a_few_of_its_rolls_and_the_last_that_others_named(monk
     digests = []
     for number in range(12):
         state.members[f"i{number}"] = {"r": {"g": Holding(1, "s")}}
-        digests.append(kept.own(state).digest)
-        assert kept.own(state).digest == digests[-1]
-    assert len(set(digests)) == 12
-    assert [kept.find(digest) is not None for digest in digests] == [False] * 4 + [True] * 8
+        state.known[f"i{number}"] = {"r": Told({})}
+        digests.append(kept.own(state).digests)
+        assert kept.own(state).digests == digests[-1]
     last = kept.own(state)
+    for part in (MEMBERS, "r"):
+        assert len({digest[part] for digest in digests}) == 12
+        found = [kept.understand(naming(digest, part), last) is not None for digest in digests]
+        assert found == [False] * 4 + [True] * 8
     for name in ("x", "y", "z"):
-        kept.name(name, last.digest)
-    assert [kept.is_shared(last, name) for name in ("x", "y", "z", None)] == [False, True, True, False]
-    kept.name("y", b"another")
-    assert not kept.is_shared(last, "y")
+        kept.name(name, last.digests)
+    assert [kept.shared(last, name) for name in ("x", "y", "z", None)] == [[], ["", "r"], ["", "r"], []]
+    kept.name("y", {**last.digests, MEMBERS: b"another"})
+    assert kept.shared(last, "y") == ["r"]
+    kept.name("y", {**last.digests, "r": b"another"})
+    assert kept.shared(last, "y") == [MEMBERS]
+    kept.name("y", {MEMBERS: last.digests[MEMBERS], "q": b"another"})
+    assert kept.shared(last, "y") == [MEMBERS, "r"]  # who knows nothing of it has no use for it
 
 
 @pytest.mark.parametrize(
@@ -192,7 +210,33 @@ def test_a_roll_is_another_when_anything_in_it_is(change):
     state.known["i"]["r"].vector["i"] = 5  # that is no part of it
     assert kept.own(state) is before
     change(state)
-    assert kept.own(state).digest != before.digest
+    assert kept.own(state).digests != before.digests
+
+
+def test_of_what_a_site_does_not_host_nothing_is_told_but_the_members(monkeypatch):
+    """Its roll lacks the relation; the others' part of it is left out, and the rest is the same."""
+    program = ev.Program.parse("CREATE TABLE a (x BIGINT); CREATE TABLE b (x BIGINT);")
+    with (
+        ev.Site.open(":memory:", program, name="hub") as hub,
+        ev.Site.open(":memory:", program, name="one", hosts={"a"}) as one,
+        ev.Site.open(":memory:", program, name="two") as two,
+    ):
+        two.insert("b", [(1,)])
+        for _ in range(3):
+            two.sync(hub)
+            one.sync(hub)
+        said = spied(monkeypatch)
+        one.sync(hub)
+        assert [sorted(message.gossip.rolls) for message in said] == [["", "a"], ["", "a", "b"]]
+        assert [sorted(message.gossip.omitted) for message in said] == [["", "a"], ["", "a", "b"]]
+
+
+def test_who_begins_to_host_does_not_understand_what_was_left_out():
+    state = State(members={"i": {"r": {"g": Holding(1)}}}, known={"i": {"r": Told({})}})
+    theirs, mine = Rolls(), Rolls()
+    told = naming(theirs.own(state).digests, "r")
+    assert mine.understand(told, mine.own(State())) is not None
+    assert mine.understand(told, mine.own(State(known={"j": {"r": Told({})}}))) is None
 
 
 def test_a_message_without_gossip_tells_nothing(settled):

@@ -115,7 +115,9 @@ class Conversation(Teller):
         page, told, mine = give.page, message.gossip, give.gossip
         if page.sections or not page.done or not page.froms or told is None or mine is None:
             return False
-        if any(start != page.head for start in page.froms.values()) or not mine.omitted:
+        if any(start != page.head for start in page.froms.values()):
+            return False
+        if len(mine.omitted) < len(mine.rolls):  # it would hear of someone
             return False
         if mine.provisional or any(floor > told.floors.get(name, 0) for name, floor in mine.floors.items()):
             return False
@@ -131,18 +133,16 @@ class Conversation(Teller):
     # Inside.
 
     def _tidings(self, message: Message) -> Tidings | None:
-        """What a message tells of members; None if it leaves out a roll that is not known here."""
+        """What a message tells of members; None if it leaves out what is not known here."""
         gossip = message.gossip
         with self._store.exclusive():
-            if gossip is not None:
-                self._rolls.name(message.sites[0], gossip.roll)
-            if not self._rolls.understand(gossip):
-                return None
-            if gossip is None or not gossip.omitted:
+            if gossip is None or not gossip.rolls:
                 return tidings_of(message)
+            self._rolls.name(message.sites[0], gossip.rolls)
             self._knowledge.refresh(self._store.writer.connection)
             own = self._rolls.own(self._knowledge.state)
-            return tidings_of(message, self._rolls.find(gossip.roll), own)
+            left_out = self._rolls.understand(gossip, own)
+            return None if left_out is None else tidings_of(message, left_out, own)
 
     def _check(self, message: Message, rights: Rights = ALL) -> None:
         if message.refusal is not None:

@@ -9,11 +9,11 @@ are known, to recognise rows of strangers, which is told with every message as b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
-from everview.replication.rolls import Listed, Roll
+from everview.replication.rolls import MEMBERS, Members, Mentions, Roll, relation_of
 from everview.replication.state import State, Told, is_crowded
 
 SHARE = 512
@@ -40,12 +40,11 @@ class Register:
 class Tidings:
     """What a message tells of members, whether in its own words or by the name of a roll."""
 
-    members: Mapping[Listed, tuple[int, str]]
-    """Member → causal length, sponsor."""
+    members: Members
     known: Mapping[str, Mapping[str, Told]]
     """Incarnation → whole → what it has."""
-    new_members: Mapping[Listed, tuple[int, str]]
-    """Of the members those that may be news: none, if the roll is the reader's own."""
+    new_members: Members
+    """Of the members those that may be news: none, if they are the reader's own."""
     new_known: Mapping[str, Mapping[str, Told]]
     """The same of what they have."""
 
@@ -58,18 +57,20 @@ def gossip_of(
     roll: Roll,
     mentioned: Collection[str] = (),
     reader: str | None = None,
-    *,
-    omitted: bool = False,
+    omitted: Collection[str] = (),
 ) -> Gossip:
     """Return what travels of a site's knowledge, with the groups of what it serves.
 
-    `mentioned` are those of whom only a mention travels; with `omitted` nothing does that is in the roll. A
-    reader needs to hear of the cursor on itself only; one that is not known yet, or finds a file, of all.
+    `mentioned` are those of whom only a mention travels; of the parts of the roll that are `omitted` not even
+    that. A reader needs to hear of the cursor on itself only; one that is not known yet, or finds a file, of
+    all.
     """
     place = register.place
     members = [
         Member(place(incarnation), stream, group, length, place(sponsor) if sponsor else -1)
-        for (incarnation, stream, group), (length, sponsor) in (() if omitted else roll.members.items())
+        for (incarnation, stream, group), (length, sponsor) in (
+            () if MEMBERS in omitted else roll.members.items()
+        )
     ]
     known = [
         Known(
@@ -81,8 +82,9 @@ def gossip_of(
         if incarnation not in mentioned
         else Known(place(incarnation), whole, [], 0)
         for incarnation, wholes in sorted(state.known.items())
-        if incarnation not in state.expired and not (omitted and incarnation in mentioned)
+        if incarnation not in state.expired
         for whole, told in sorted(wholes.items())
+        if incarnation not in mentioned or relation_of(whole) not in omitted
     ]
     read = {reader: state.cursors.get(reader, {})} if reader else state.cursors
     cursors = {
@@ -102,8 +104,8 @@ def gossip_of(
         groups,
         collected,
         provisional,
-        roll.digest,
-        omitted,
+        dict(roll.digests),
+        list(omitted),
     )
 
 
@@ -121,26 +123,44 @@ def mentioned(state: State, own: str, drawn: int) -> set[str]:
     return set()
 
 
-def tidings_of(message: Message, roll: Roll | None = None, own: Roll | None = None) -> Tidings:
-    """What a message tells, with the roll that it refers to, if it leaves that out; `own` is the reader's."""
+def tidings_of(message: Message, left_out: Roll | None = None, own: Roll | None = None) -> Tidings:
+    """What a message tells, with the parts of a roll that it leaves out; `own` is the reader's."""
     gossip, sites = message.gossip, message.sites
     if gossip is None:
         return Tidings({}, {}, {}, {})
     told: dict[str, dict[str, Told]] = {}
     for one in gossip.known:
         told.setdefault(sites[one.site], {})[one.whole] = _told(message, one)
-    if roll is not None:
-        known = {**roll.known, **told}
-        same = roll is own
-        return Tidings(roll.members, known, {} if same else roll.members, told if same else known)
-    members = {
+    members = _members(gossip, sites)
+    if left_out is None or own is None:
+        return Tidings(members, told, members, told)
+    known = _over(*left_out.mentions.values(), told)
+    strange = [known for name, known in left_out.mentions.items() if known is not own.mentions[name]]
+    news = _over(*strange, told) if strange else told
+    if MEMBERS not in left_out.digests:
+        return Tidings(members, known, members, news)
+    same = left_out.members is own.members
+    return Tidings(left_out.members, known, {} if same else left_out.members, news)
+
+
+def _members(gossip: Gossip, sites: Sequence[str]) -> Members:
+    """The members that a message lists itself."""
+    return {
         (sites[member.site], member.stream, member.group): (
             member.length,
             sites[member.sponsor] if member.sponsor >= 0 else "",
         )
         for member in gossip.members
     }
-    return Tidings(members, told, members, told)
+
+
+def _over(*tellings: Mentions) -> dict[str, dict[str, Told]]:
+    """All that was told; of what was told twice the later."""
+    found: dict[str, dict[str, Told]] = {}
+    for telling in tellings:
+        for site, wholes in telling.items():
+            found.setdefault(site, {}).update(wholes)
+    return found
 
 
 def known_of_sender(message: Message) -> dict[str, Told]:

@@ -131,15 +131,16 @@ class Gossip1(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class Gossip(Gossip1, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The same, and the name of the sender's roll: the list of members, and of whom something is known.
+    """The same, and the names of the parts of the sender's roll: who holds what, and of whom it knows what.
 
-    If the reader has the same, it is `omitted`: no members are listed, and of what others have there is only
-    what is more than a mention.
+    What the reader has, or has no use for, is `omitted`: then no members are listed, or of what others have
+    of a relation there is only what is more than a mention.
     """
 
-    roll: Annotated[bytes, msgspec.Meta(max_length=64)]
-    """The digest of the sender's roll."""
-    omitted: bool
+    rolls: dict[str, Annotated[bytes, msgspec.Meta(max_length=64)]]
+    """Part → the digest of the sender's: the members under "", and of each relation of whom it knows what."""
+    omitted: list[str]
+    """The parts that are left out."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -1,9 +1,12 @@
 """The roll: who holds what, and of whom something is known.
 
 Sites that have talked for a while have the same one, however many they are. So a message names the sender's
-roll by a digest, and leaves its entries out where the reader has the same: where the last message of the
+roll by digests, and leaves its entries out where the reader has the same: where the last message of the
 reader named it. What is left out is looked up among the rolls that this site has had itself; it is the same
 as if it had been sent.
+
+A roll has parts: the list of members, and for each relation of whom something is known. Only who hosts a
+relation, or a view over it, knows something of it, and has any use for what others know.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -19,12 +23,19 @@ from everview.replication.state import State, Told
 
 Listed = tuple[str, str, str]
 """Incarnation, stream, group."""
+Members = Mapping[Listed, tuple[int, str]]
+"""Member → causal length, sponsor."""
+Mentions = Mapping[str, Mapping[str, Told]]
+"""Incarnation → whole → a mention."""
+
+MEMBERS = ""
+"""The name of the part that lists members; every other part has the name of its relation."""
 
 _KEPT = 8
-"""How many of its rolls a site remembers: a message may refer to one that was its own a moment ago."""
+"""How many of its own a site remembers of each part: a message may refer to what was so a moment ago."""
 
 _NAMED = 10_000
-"""Of how many sites it is remembered which they named; to others the whole is sent."""
+"""Of how many sites it is remembered what they named; to others the whole is sent."""
 
 MENTIONED = Told({})
 """What is told of a member that is only mentioned."""
@@ -34,13 +45,13 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """A list of members, and the wholes of which something is known of each."""
+    """A list of members, and for each relation the wholes of which something is known of each."""
 
-    digest: bytes
-    members: Mapping[Listed, tuple[int, str]]
-    """Member → causal length, sponsor."""
-    known: Mapping[str, Mapping[str, Told]]
-    """Incarnation → whole → a mention."""
+    digests: Mapping[str, bytes]
+    """Part → what it is named by."""
+    members: Members
+    mentions: Mapping[str, Mentions]
+    """Relation → of whom something is known."""
 
 
 class Rolls:
@@ -48,41 +59,69 @@ class Rolls:
 
     def __init__(self) -> None:
         self._seen = b""
-        self._kept: dict[bytes, Roll] = {}
-        self._own = roll_of(State())
-        # Incarnation → the digest in its last message.
-        self._named: dict[str, bytes] = {}
+        self._own = Roll({}, {}, {})
+        self._members: dict[bytes, Members] = {}
+        self._mentions: dict[str, dict[bytes, Mentions]] = {}
+        # Incarnation → the digests in its last message.
+        self._named: dict[str, Mapping[str, bytes]] = {}
 
     def own(self, state: State) -> Roll:
         """Return the roll of this site as it is now."""
         known = [(site, list(wholes)) for site, wholes in state.known.items() if site not in state.expired]
         seen = _ENCODER.encode((state.members, known))
         if seen != self._seen:
-            self._own, self._seen = roll_of(state), seen
-            self._kept.pop(self._own.digest, None)
-            self._kept[self._own.digest] = self._own
-            while len(self._kept) > _KEPT:
-                del self._kept[next(iter(self._kept))]
+            own = roll_of(state)
+            _keep(self._members, own.digests[MEMBERS], own.members)
+            for relation, mentions in own.mentions.items():
+                _keep(self._mentions.setdefault(relation, {}), own.digests[relation], mentions)
+            self._own, self._seen = own, seen
         return self._own
 
-    def find(self, digest: bytes) -> Roll | None:
-        """Return a roll that this site has had itself."""
-        return self._kept.get(digest)
+    def understand(self, gossip: Gossip, own: Roll) -> Roll | None:
+        """Return the parts that are left out; None if one is not known here.
 
-    def understand(self, gossip: Gossip | None) -> bool:
-        """Whether nothing is left out that is not known here."""
-        return gossip is None or not gossip.omitted or gossip.roll in self._kept
+        What others know of a relation of which nothing is known here is of no use, and left out for that.
+        """
+        digests: dict[str, bytes] = {}
+        members: Members = {}
+        mentions: dict[str, Mentions] = {}
+        for part in gossip.omitted:
+            digest = digests[part] = gossip.rolls[part]
+            if part == MEMBERS:
+                if digest not in self._members:
+                    return None
+                members = self._members[digest]
+            elif part in own.mentions:
+                if digest not in self._mentions[part]:
+                    return None
+                mentions[part] = self._mentions[part][digest]
+        return Roll(digests, members, mentions)
 
-    def name(self, incarnation: str, digest: bytes) -> None:
-        """Another site has named its roll."""
+    def name(self, incarnation: str, digests: Mapping[str, bytes]) -> None:
+        """Another site has named the parts of its roll."""
         self._named.pop(incarnation, None)
-        self._named[incarnation] = digest
+        self._named[incarnation] = digests
         if len(self._named) > _NAMED:
             del self._named[next(iter(self._named))]
 
-    def is_shared(self, roll: Roll, reader: str | None) -> bool:
-        """Whether a reader has named this roll as its own."""
-        return reader is not None and self._named.get(reader) == roll.digest
+    def shared(self, roll: Roll, reader: str | None) -> list[str]:
+        """Return the parts that a reader has named the same, or has no use for: those can be left out."""
+        named = self._named.get(reader, {}) if reader is not None else {}
+        if MEMBERS not in named:
+            return []
+        return [
+            part
+            for part, digest in roll.digests.items()
+            if named.get(part, b"" if part == MEMBERS else digest) == digest
+        ]
+
+
+def _keep(kept: dict[bytes, Any], digest: bytes, entries: Any) -> None:
+    """Remember a part as the latest, and forget the oldest."""
+    kept.pop(digest, None)
+    kept[digest] = entries
+    while len(kept) > _KEPT:
+        del kept[next(iter(kept))]
 
 
 def roll_of(state: State) -> Roll:
@@ -93,11 +132,21 @@ def roll_of(state: State) -> Roll:
         for stream, groups in sorted(streams.items())
         for group, held in sorted(groups.items())
     }
-    known = {
-        incarnation: dict.fromkeys(sorted(wholes), MENTIONED)
-        for incarnation, wholes in sorted(state.known.items())
-        if incarnation not in state.expired
-    }
-    entries = [*((*member, *held) for member, held in members.items())]
-    data = _ENCODER.encode((entries, [(site, list(wholes)) for site, wholes in known.items()]))
-    return Roll(hashlib.blake2b(data, digest_size=16).digest(), members, known)
+    mentions: dict[str, dict[str, dict[str, Told]]] = {}
+    for incarnation, wholes in sorted(state.known.items()):
+        for whole in sorted(wholes) if incarnation not in state.expired else ():
+            of_relation = mentions.setdefault(relation_of(whole), {})
+            of_relation.setdefault(incarnation, {})[whole] = MENTIONED
+    digests = {MEMBERS: _digest([(*member, *held) for member, held in members.items()])}
+    for relation, known in sorted(mentions.items()):
+        digests[relation] = _digest([(site, list(wholes)) for site, wholes in known.items()])
+    return Roll(digests, members, mentions)
+
+
+def relation_of(whole: str) -> str:
+    """The relation that a whole is about."""
+    return whole.rpartition(">")[2]
+
+
+def _digest(entries: list[Any]) -> bytes:
+    return hashlib.blake2b(_ENCODER.encode(entries), digest_size=16).digest()

@@ -191,8 +191,8 @@ class Teller:
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
         served = knowledge.groups.served(served_now)
         roll = self._rolls.own(state)
-        omitted = self._rolls.is_shared(roll, reader)
-        gossip = gossip_of(state, register, served, collected, roll, brief, reader, omitted=omitted)
+        omitted = self._rolls.shared(roll, reader)
+        gossip = gossip_of(state, register, served, collected, roll, brief, reader, omitted)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.

@@ -68,8 +68,8 @@ def everything():
             {"r": ["a1", "c3"]},
             {"r": 5},
             {"v": Cursor(3, 4)},
-            b"roll",
-            False,
+            {"": b"roll", "r": b"another"},
+            ["r"],
         ),
         Refusal("program", "another program", False),
     )
@@ -144,6 +144,7 @@ def messages(draw):
     )
     members = st.builds(Member, place, names, names, counts, place | st.just(-1))
     known = st.builds(Known, place, names, pairs, numbers)
+    rolls = draw(st.dictionaries(names, st.binary(max_size=9), max_size=3))
     gossip = st.builds(
         Gossip,
         st.lists(members, max_size=3),
@@ -153,6 +154,8 @@ def messages(draw):
         st.dictionaries(names, st.lists(names, max_size=2), max_size=2),
         st.dictionaries(names, counts, max_size=2),
         st.dictionaries(names, cursors, max_size=2),
+        st.just(rolls),
+        st.lists(st.sampled_from(sorted(rolls)), unique=True) if rolls else st.just([]),
     )
     request = st.builds(
         Request,

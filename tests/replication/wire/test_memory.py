@@ -36,10 +36,10 @@ def one_column(column):
 
 GREEDY = {
     "known": lambda: whole(
-        gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 - 10), {}, {}, {}, {}, {}, b"", False)
+        gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 - 10), {}, {}, {}, {}, {}, {}, [])
     ),
     "members": lambda: whole(
-        gossip=Gossip([Member(0, "", "", 1, 0)] * (SHARE // 6 - 10), [], {}, {}, {}, {}, {}, b"", False)
+        gossip=Gossip([Member(0, "", "", 1, 0)] * (SHARE // 6 - 10), [], {}, {}, {}, {}, {}, {}, [])
     ),
     "cursors": lambda: whole(
         request=Request("", {chr(place + 40): Cursor(0, 0) for place in range(SHARE // 8 - 100)}, [], 0, b"")
@@ -86,7 +86,7 @@ def test_what_is_taken_stays_within_sixteen_limits(name):
         lambda: whole(page=page(SectionHeader("s", 0, 2**63 - 1, [10])), rest=b"\1" + bytes(9)),
         lambda: whole(page=page(SectionHeader("s", 0, 2**63 - 1, []))),
         lambda: whole(
-            gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 + 10), {}, {}, {}, {}, {}, b"", False)
+            gossip=Gossip([], [Known(0, "", [], 0)] * (SHARE // 5 + 10), {}, {}, {}, {}, {}, {}, [])
         ),
     ],
     ids=["zip bomb", "cells", "content", "absurd count", "absurd count of nothing", "header"],

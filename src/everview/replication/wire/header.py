@@ -146,8 +146,8 @@ def _newer(header: Header[Gossip1]) -> Header[Gossip]:
             old.groups,
             old.collected,
             old.provisional,
-            roll=b"",
-            omitted=False,
+            rolls={},
+            omitted=[],
         )
     return Header(
         header.program,
@@ -173,5 +173,7 @@ def _check(header: Header[Gossip]) -> None:
     for known in gossip.known:
         if known.site >= sites or len(known.vector) % 2 or max(known.vector[::2], default=0) >= sites:
             raise WireError("a vector names what is not among the sites", where="header")
+    if not gossip.rolls.keys() >= set(gossip.omitted):
+        raise WireError("what is left out has no name", where="header")
     if max(gossip.cursors, default=0) >= sites:
         raise WireError("a cursor is on what is not among the sites", where="header")
