@@ -7,7 +7,7 @@ from tests.server.test_metrics import PROGRAM
 
 import everview as ev
 from everview.replication import gossip, state
-from everview.replication.gossip import mentioned
+from everview.replication.gossip import told_in_full
 from everview.replication.replica import Replica
 from everview.replication.state import State, Told, dump, is_crowded, load
 from everview.replication.wire import decode
@@ -127,5 +127,16 @@ def test_a_state_is_what_it_was_after_it_was_stored():
     # Of who has been forgotten since nothing comes back.
     data, _ = dump(State(known={"i0": many["i0"]}), "i0")
     assert load(data, dump(State(known=many), "i0")[1]).known == {"i0": many["i0"]}
-    assert len(mentioned(State(known=many), "i0", 5)) == 59 - 512 // 60
-    assert mentioned(State(known={"i1": many["i1"]}), "i0", 5) == set()
+
+
+def test_others_are_told_of_in_turn():
+    many = {f"i{n:02}": {"r": Told({f"i{m:02}": m for m in range(50)}, n)} for n in range(5)}
+    state = State(known=many, expired={"i03": 1})
+    turns, last = [], ""
+    for _ in range(3):
+        turns.append(told_in_full(state, "i00", last))
+        last = turns[-1][-1]
+    assert turns == [["i01", "i02"], ["i04", "i01"], ["i02", "i04"]]  # 128 entries at most
+    many["i02"]["r"].vector.update({f"j{m}": m for m in range(200)})
+    assert told_in_full(state, "i00", "i01") == ["i02"]  # but always one
+    assert told_in_full(State(known={"i00": many["i00"]}), "i00", "") == []

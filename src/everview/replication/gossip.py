@@ -1,22 +1,23 @@
 """Gossip: a site's knowledge of members, to and from the form in which it travels.
 
 All of it travels with every message, until there are so many members that this would be most of the work:
-vectors grow with the square of their number. Then a message has the sender's own, those of a few others,
-drawn anew each time, and the rest are mentioned: an empty vector and no reading say that a member is known.
+vectors grow with the square of their number. Then a message has the sender's own, those of a few others, in
+turn, and the rest are mentioned: an empty vector and no reading say that a member is known.
 What others have is needed to forget rows that are dead everywhere, an hour later at the earliest; that they
 are known, to recognise rows of strangers, which is told with every message as before: in its roll.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
-from everview.replication.rolls import MEMBERS, Members, Mentions, Roll, relation_of
-from everview.replication.state import State, Told, is_crowded
+from everview.replication.rolls import MEMBERS, Members, Mentions, Roll
+from everview.replication.state import State, Told
 
-SHARE = 512
+SHARE = 128
 """In a crowd, how many entries of others' vectors a message has; but always those of one other."""
 
 
@@ -55,15 +56,15 @@ def gossip_of(
     groups: dict[str, list[str]],
     collected: dict[str, int],
     roll: Roll,
-    mentioned: Collection[str] = (),
+    full: Collection[str] | None = None,
     reader: str | None = None,
     omitted: Collection[str] = (),
 ) -> Gossip:
     """Return what travels of a site's knowledge, with the groups of what it serves.
 
-    `mentioned` are those of whom only a mention travels; of the parts of the roll that are `omitted` not even
-    that. A reader needs to hear of the cursor on itself only; one that is not known yet, or finds a file, of
-    all.
+    Of sites that are not among those told in `full` only a mention travels; of the parts of the roll that are
+    `omitted` not even that. A reader needs to hear of the cursor on itself only; one that is not known yet, or
+    finds a file, of all.
     """
     place = register.place
     members = [
@@ -72,6 +73,8 @@ def gossip_of(
             () if MEMBERS in omitted else roll.members.items()
         )
     ]
+    all_ = sorted(state.known.keys() - state.expired.keys())
+    in_full = all_ if full is None else [site for site in all_ if site in full]
     known = [
         Known(
             place(incarnation),
@@ -79,13 +82,18 @@ def gossip_of(
             [n for origin, commit in told.vector.items() for n in (place(origin), commit)],
             told.reading,
         )
-        if incarnation not in mentioned
-        else Known(place(incarnation), whole, [], 0)
-        for incarnation, wholes in sorted(state.known.items())
-        if incarnation not in state.expired
-        for whole, told in sorted(wholes.items())
-        if incarnation not in mentioned or relation_of(whole) not in omitted
+        for incarnation in in_full
+        for whole, told in sorted(state.known[incarnation].items())
     ]
+    if len(in_full) < len(all_) and len(omitted) < len(roll.digests):
+        known += [
+            Known(place(incarnation), whole, [], 0)
+            for relation, mentions in roll.mentions.items()
+            if relation not in omitted
+            for incarnation, wholes in mentions.items()
+            if full is not None and incarnation not in full
+            for whole in wholes
+        ]
     read = {reader: state.cursors.get(reader, {})} if reader else state.cursors
     cursors = {
         place(sender): max(streams.values(), key=lambda cursor: cursor.head)
@@ -109,18 +117,17 @@ def gossip_of(
     )
 
 
-def mentioned(state: State, own: str, drawn: int) -> set[str]:
-    """Those of whom only a mention travels, where not all fits: all but a few from a drawn one on."""
-    if not is_crowded(state, own):
-        return set()
+def told_in_full(state: State, own: str, after: str) -> list[str]:
+    """Of which others all is told, where there are too many: a few, from the next after one on, in turn."""
     others = sorted(site for site in state.known if site != own and site not in state.expired)
-    start, left = drawn % max(len(others), 1), SHARE
-    for index in range(len(others)):
-        site = others[(start + index) % len(others)]
+    start, left = bisect_right(others, after), SHARE
+    found: list[str] = []
+    for site in others[start:] + others[:start]:
         left -= sum(len(told.vector) for told in state.known[site].values())
-        if left < 0 < index:
-            return {others[(start + rest) % len(others)] for rest in range(index, len(others))}
-    return set()
+        if found and left < 0:
+            break
+        found.append(site)
+    return found
 
 
 def tidings_of(message: Message, left_out: Roll | None = None, own: Roll | None = None) -> Tidings:

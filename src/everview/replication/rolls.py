@@ -59,6 +59,7 @@ class Rolls:
 
     def __init__(self) -> None:
         self._seen = b""
+        self._known: Mapping[str, Mapping[str, Told]] = {}
         self._own = Roll({}, {}, {})
         self._members: dict[bytes, Members] = {}
         self._mentions: dict[str, dict[bytes, Mentions]] = {}
@@ -67,14 +68,15 @@ class Rolls:
 
     def own(self, state: State) -> Roll:
         """Return the roll of this site as it is now."""
-        known = [(site, list(wholes)) for site, wholes in state.known.items() if site not in state.expired]
-        seen = _ENCODER.encode((state.members, known))
-        if seen != self._seen:
+        # What is known, and who is expired, only grows, but where all of it is made anew.
+        grown = (sum(map(len, state.known.values())), len(state.expired))
+        seen = _ENCODER.encode((state.members, grown))
+        if seen != self._seen or state.known is not self._known:
             own = roll_of(state)
             _keep(self._members, own.digests[MEMBERS], own.members)
             for relation, mentions in own.mentions.items():
                 _keep(self._mentions.setdefault(relation, {}), own.digests[relation], mentions)
-            self._own, self._seen = own, seen
+            self._own, self._seen, self._known = own, seen, state.known
         return self._own
 
     def understand(self, gossip: Gossip, own: Roll) -> Roll | None:

@@ -25,7 +25,7 @@ from everview.replication import partials, publishing, renewal, serving
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
 from everview.replication.collecting import EXPIRY_DAYS
-from everview.replication.gossip import Register, gossip_of, known_of_sender, mentioned
+from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request
 from everview.replication.rights import Rights
@@ -64,6 +64,8 @@ class Teller:
         self._expiry_days, self._page_rows = expiry_days, page_rows
         self._knowledge = Knowledge(store)
         self._rolls = Rolls()
+        # Reader → of whom it was last told in full, where not all fits.
+        self._turns: dict[str, str] = {}
         self.closing: Closing | None = None
         """How windows are closed here, if the program has any."""
         if CLOSED in store.engine.relations:
@@ -184,15 +186,17 @@ class Teller:
     def _gossip(self, register: Register, reader: str | None = None) -> Gossip:
         """What a reader is told of members; whoever finds a file is told everything: it cannot ask again."""
         knowledge, state = self._knowledge, self._knowledge.state
-        brief: set[str] = set()
+        full = None
         if reader is not None and is_crowded(state, knowledge.incarnation):
-            brief = mentioned(state, knowledge.incarnation, self._store.environment.tag())
+            others = told_in_full(state, knowledge.incarnation, self._turns.get(reader, ""))
+            self._turns[reader] = others[-1] if others else ""
+            full = {knowledge.incarnation, *others}
         served_now = [stream.name for stream in self._servable()]
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
         served = knowledge.groups.served(served_now)
         roll = self._rolls.own(state)
         omitted = self._rolls.shared(roll, reader)
-        gossip = gossip_of(state, register, served, collected, roll, brief, reader, omitted)
+        gossip = gossip_of(state, register, served, collected, roll, full, reader, omitted)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.
