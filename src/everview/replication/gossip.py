@@ -63,8 +63,8 @@ def gossip_of(
     """Return what travels of a site's knowledge, with the groups of what it serves.
 
     Of sites that are not among those told in `full` only a mention travels; of the parts of the roll that are
-    `omitted` not even that. A reader needs to hear of the cursor on itself only; one that is not known yet, or
-    finds a file, of all.
+    `omitted` not even that. A reader needs to hear of the cursor on itself only; one that is not known yet,
+    or finds a file, of all.
     """
     place = register.place
     members = [
