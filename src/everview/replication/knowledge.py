@@ -11,7 +11,7 @@ from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.store import Store
 from everview.replication.groups import Groups
 from everview.replication.membership import Membership
-from everview.replication.state import State, dump, essence, load
+from everview.replication.state import Extent, State, dump, dump_others, essence, is_crowded, load
 
 SAVE_EVERY_US = 60_000_000
 """How often what is always changing is saved, such as when a peer was last heard of."""
@@ -32,8 +32,10 @@ class Knowledge:
     _revision: int = -1
     _saved: bytes = b""
     _saved_us: int = 0
+    _others: Extent = field(default_factory=Extent)
+    """Of whom something was saved, where that is saved apart: who is told of is in the store first."""
     _others_us: int = 0
-    """When what others have was last saved, where that is saved apart."""
+    """When what they have was last saved there."""
 
     def __post_init__(self) -> None:
         self._bind()
@@ -54,7 +56,7 @@ class Knowledge:
         self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
         apart = connection.execute(f"SELECT state FROM {MEMBERSHIP} WHERE one = 2").fetchone()
         self.state = State() if found is None else load(found[0], apart[0] if apart else b"")
-        self._revision = revision
+        self._revision, self._others = revision, Extent()
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())
         self.store.number = self.numbers[self.incarnation]
@@ -82,14 +84,14 @@ class Knowledge:
         found = essence(self.state, self.incarnation)
         if found != self._saved or self._is_late():
             revision = max(self._revision, 0) + 1
-            data, others = dump(self.state, self.incarnation)
             write = f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (?, ?, ?)"
-            connection.execute(write, (1, data, revision))
+            connection.execute(write, (1, dump(self.state, self.incarnation), revision))
             now = self.store.environment.now_us()
-            if not others:
+            if not is_crowded(self.state, self.incarnation):
                 connection.execute(f"DELETE FROM {MEMBERSHIP} WHERE one = 2")
-            elif now - self._others_us > SAVE_EVERY_US:
-                connection.execute(write, (2, others, revision))
+                self._others = Extent()
+            elif self._others.note(self.state) or now - self._others_us > SAVE_EVERY_US:
+                connection.execute(write, (2, dump_others(self.state, self.incarnation), revision))
                 self._others_us = now
             self._revision, self._saved, self._saved_us = revision, found, now
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from everview.replication.messages import Gossip
-from everview.replication.state import State, Told
+from everview.replication.state import Extent, State, Told
 
 Listed = tuple[str, str, str]
 """Incarnation, stream, group."""
@@ -59,7 +59,7 @@ class Rolls:
 
     def __init__(self) -> None:
         self._seen = b""
-        self._known: Mapping[str, Mapping[str, Told]] = {}
+        self._extent = Extent()
         self._own = Roll({}, {}, {})
         self._members: dict[bytes, Members] = {}
         self._mentions: dict[str, dict[bytes, Mentions]] = {}
@@ -68,15 +68,13 @@ class Rolls:
 
     def own(self, state: State) -> Roll:
         """Return the roll of this site as it is now."""
-        # What is known, and who is expired, only grows, but where all of it is made anew.
-        grown = (sum(map(len, state.known.values())), len(state.expired))
-        seen = _ENCODER.encode((state.members, grown))
-        if seen != self._seen or state.known is not self._known:
+        members = _ENCODER.encode(state.members)
+        if self._extent.note(state) or members != self._seen:
             own = roll_of(state)
             _keep(self._members, own.digests[MEMBERS], own.members)
             for relation, mentions in own.mentions.items():
                 _keep(self._mentions.setdefault(relation, {}), own.digests[relation], mentions)
-            self._own, self._seen, self._known = own, seen, state.known
+            self._own, self._seen = own, members
         return self._own
 
     def understand(self, gossip: Gossip, own: Roll) -> Roll | None:

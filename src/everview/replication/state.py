@@ -161,24 +161,44 @@ def essence(state: State, own: str) -> bytes:
     )
 
 
-def dump(state: State, own: str) -> tuple[bytes, bytes]:
-    """Return the bytes that are stored; in a crowd, what others have comes apart, to be stored less often."""
-    if not is_crowded(state, own):
-        return _ENCODER.encode(state), b""
-    others = {site: wholes for site, wholes in state.known.items() if site != own}
-    brief = {
-        site: wholes if site == own else {whole: Told({}, told.reading) for whole, told in wholes.items()}
-        for site, wholes in state.known.items()
-    }
-    return _ENCODER.encode(msgspec.structs.replace(state, known=brief)), _ENCODER.encode(others)
+def dump(state: State, own: str) -> bytes:
+    """Return the bytes that are stored; in a crowd without what others have, which is stored less often."""
+    if is_crowded(state, own):
+        state = msgspec.structs.replace(state, known={own: state.known[own]})
+    return _ENCODER.encode(state)
+
+
+def dump_others(state: State, own: str) -> bytes:
+    """Return what others have, as it is stored in a crowd."""
+    return _ENCODER.encode({site: wholes for site, wholes in state.known.items() if site != own})
 
 
 def load(data: bytes, others: bytes = b"") -> State:
     """Return the state that was stored."""
     state = _DECODER.decode(data)
     for site, wholes in _OTHERS.decode(others).items() if others else ():
+        held = state.known.setdefault(site, {})
         for whole, told in wholes.items():
-            if whole in state.known.get(site, ()):
-                told.reading = max(told.reading, state.known[site][whole].reading)
-                state.known[site][whole] = told
+            if whole in held:  # as it was stored once, with a reading that is newer
+                told.reading = max(told.reading, held[whole].reading)
+            held[whole] = told
     return state
+
+
+class Extent:
+    """Of whom something is known, and of what: whether that is still the same, for less than to look at all.
+
+    It only grows, but where all of it is made anew.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Told]] | None = None
+        self._counts = (0, 0)
+
+    def note(self, state: State) -> bool:
+        """Take note of how it is; return whether that is another than it was."""
+        counts = (sum(map(len, state.known.values())), len(state.expired))
+        if state.known is self._known and counts == self._counts:
+            return False
+        self._known, self._counts = state.known, counts
+        return True
