@@ -8,9 +8,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from everview.engines.sqlite.backups import Backup, OnPages, back_up, put_back
 from everview.engines.sqlite.change_log import ChangeLog, Logged
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.reading import Reading
@@ -34,7 +36,7 @@ from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, sync_with
 
-__all__ = ["Change", "ChangeLog", "Logged", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
+__all__ = ["Backup", "Change", "ChangeLog", "Logged", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
@@ -248,7 +250,7 @@ class Site:
 
     def _require_no_transaction(self) -> None:
         if self._inside:
-            raise StoreError("a transaction is open in this thread; sync after it")
+            raise StoreError("a transaction is open in this thread; do it after that")
 
     @property
     def replica(self) -> Replica:
@@ -256,6 +258,30 @@ class Site:
         return self._replica
 
     # Life
+
+    def backup(self, path: str | os.PathLike[str], on_pages: OnPages | None = None) -> Backup:
+        """Copy the present state to a file that does not exist yet, and check the copy.
+
+        Others may go on reading and writing. `on_pages` is called with the pages copied, and with all.
+        """
+        self._require_no_transaction()
+        return back_up(self._store, Path(path), on_pages)
+
+    @classmethod
+    def restore(
+        cls,
+        backup: str | os.PathLike[str],
+        path: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        name: str = "",
+    ) -> Self:
+        """Make a store of a backup, and open it: it is a new incarnation, and a sync brings what it lacks.
+
+        With `replace` a store that is there is put aside, to `<path>.replaced`.
+        """
+        put_back(Path(backup), Path(path), name, put_aside=replace)
+        return cls.open(path)
 
     def close(self) -> None:
         """Close the store; nothing needs saving."""

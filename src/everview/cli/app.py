@@ -12,7 +12,19 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from everview.cli import hubs, packaging, programs, reading, serving, simulation, syncing, windows, writing
+from everview.cli import (
+    backups,
+    examining,
+    hubs,
+    packaging,
+    programs,
+    reading,
+    serving,
+    simulation,
+    syncing,
+    windows,
+    writing,
+)
 from everview.errors import EverviewError
 
 __all__ = ["app"]
@@ -93,6 +105,9 @@ for _command in (
     serving.serve,
     hubs.hub,
     serving.token,
+    backups.backup,
+    backups.restore,
+    examining.doctor,
     packaging.package,
     simulation.simulate,
 ):

@@ -90,6 +90,8 @@ class Teller:
         if strange is not None:
             with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, self.opened_at, retire=strange == "rewound")
+            # So that it is not taken for strange again before it has spoken.
+            self._lineage.show(store, self._knowledge.incarnation)
 
     # Who and where.
 

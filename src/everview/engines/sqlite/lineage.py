@@ -45,6 +45,13 @@ class Lineage:
         return Path(f"{self._file}-shown")
 
     def look(self, connection: sqlite3.Connection) -> str | None:
+        """Return what `strange` says, and take the file for the store's from now on."""
+        strange = self.strange(connection)
+        if self._file is not None:
+            connection.execute(f"UPDATE {STORE} SET file = ?1 WHERE file <> ?1", (self._here(self._file),))
+        return strange
+
+    def strange(self, connection: sqlite3.Connection) -> str | None:
         """Return "copied" or "rewound" if the file is not the one that last spoke, or is behind it.
 
         Of a copy the original lives on; a file that was moved here, or put back, is all there is.
@@ -54,7 +61,7 @@ class Lineage:
         incarnation, head, shown, marked = connection.execute(
             f"SELECT incarnation, version, shown, file FROM {STORE}"
         ).fetchone()
-        here = f"{os.stat(self._file).st_ino} {self._file}"  # noqa: PTH116 - as the path was given
+        here = self._here(self._file)
         strange: str | None = None
         if marked and marked.split()[0] != here.split(maxsplit=1)[0]:
             strange = "copied" if _is_there(marked) else "rewound"
@@ -63,9 +70,11 @@ class Lineage:
             spoke = told is not None and incarnation in (told.incarnation, *told.former)
             if (shown and not spoke) or (told is not None and told.is_ahead(incarnation, head)):
                 strange = "rewound"  # where nothing was shown the file beside it may be another store's
-        if marked != here:
-            connection.execute(f"UPDATE {STORE} SET file = ?", (here,))
         return strange
+
+    @staticmethod
+    def _here(file: str) -> str:
+        return f"{os.stat(file).st_ino} {file}"  # noqa: PTH116 - as the path was given
 
     def show(self, store: Store, incarnation: str) -> None:
         """Remember, before anything is told, up to which commit others may know this store."""

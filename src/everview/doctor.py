@@ -1,0 +1,40 @@
+"""The doctor: looks at a store without touching it, and says what is wrong and what to do.
+
+It works on a copy of the file's present state, because to open a store may change it: an older format is
+brought up to date, views are made anew, a copied file takes a new incarnation.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from everview.engines.sqlite.backups import OnPages, copy_of
+from everview.engines.sqlite.examining import Finding, examine_file, examine_tables, examine_views
+from everview.engines.sqlite.store import Store
+from everview.errors import EverviewError
+from everview.replication.examining import examine_others
+
+__all__ = ["Finding", "examine"]
+
+
+def examine(path: Path, on_pages: OnPages | None = None) -> Iterator[Finding]:
+    """Look at a store's file, its tables, its views, and at what it knows of others."""
+    yield from (found := list(examine_file(path)))
+    if any(one.level == "error" for one in found):
+        return
+    with tempfile.TemporaryDirectory(prefix="everview-") as folder:
+        copy = Path(folder) / "copy.db"
+        try:
+            copy_of(path, copy, on_pages)
+            store = Store(str(copy), None, "")
+        except EverviewError as error:
+            text = str(error).replace(str(copy), str(path))
+            yield Finding("error", "program", text, "restore it from a backup")
+            return
+        with closing(store):
+            yield from examine_tables(store)
+            yield from examine_views(store)
+            yield from examine_others(store)

@@ -1,0 +1,53 @@
+"""Looking at what a store knows of others: what somebody should do something about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from everview.engines.sqlite.examining import Finding
+from everview.engines.sqlite.names import CONFLICTS, STORE
+from everview.engines.sqlite.stamps import microseconds
+from everview.engines.sqlite.store import Store
+from everview.replication.knowledge import Knowledge
+from everview.replication.status import replication_status
+
+_AHEAD_US = 60_000_000
+"""A clock that is ahead by more than this makes others wait."""
+
+
+def examine_others(store: Store) -> Iterator[Finding]:
+    """What this store knows of other sites that somebody should know."""
+    connection, knowledge = store.writer.connection, Knowledge(store)
+    knowledge.refresh(connection)
+    (stamp,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+    knowledge.membership.advance(knowledge.head(connection), stamp)
+    state = replication_status(knowledge, connection)
+    ahead = microseconds(stamp) - time.time_ns() // 1000
+    if ahead > _AHEAD_US:
+        text = f"its last commit was stamped {ahead // 1_000_000:,} s ahead of this machine's clock"
+        yield Finding("warning", "clock", text, "set the clock; others wait for that time with its rows")
+    if state["from_the_future"]:
+        text = f"{state['from_the_future']:,} rows came with stamps whose time has not come"
+        yield Finding("warning", "clock", text, "find the site whose clock is ahead")
+    for (name,) in connection.execute(f"SELECT relation FROM {CONFLICTS}"):
+        text = f"{name} has two rows for a key, written under one stamp by one site"
+        yield Finding("error", name, text, "write the key again to say which is right")
+    if state["dropped_rows"]:
+        text = f"{state['dropped_rows']:,} rows were dropped that their senders may not write"
+        yield Finding("warning", "rights", text, "look into the tokens of the sites that wrote them")
+    if state["provisional"]:
+        text = f"{', '.join(state['provisional'])}: received, but no member yet"
+        yield Finding("warning", "sites", text, "sync with the same site again")
+    yield from _members(state)
+
+
+def _members(state: dict[str, Any]) -> Iterator[Finding]:
+    members = [one for one in state["members"] if not one["expired"]]
+    for name, held in state["held"].items():
+        if held["waiting_for"]:
+            text = f"{held['dead_rows']:,} dead rows of {name} are kept for {', '.join(held['waiting_for'])}"
+            yield Finding("fine", "sites", f"{text}, until they have synced, or have been away for 90 days")
+    behind = sum(1 for one in members if one["lag"])
+    yield Finding("fine", "sites", f"{len(members)} other members, {behind} of them behind")
