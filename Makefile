@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 CASES ?= 0
 
+# Java's classes as it has loaded them before: Spark starts in half the time. Ignored while it is not there.
+CLASSES := $(VENV)/spark.jsa
+export EVERVIEW_CLASS_ARCHIVE := $(CURDIR)/$(CLASSES)
+
 .PHONY: help demo test check format bench long keep-regressions clean
 .DEFAULT_GOAL := help
 
@@ -22,7 +26,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: .venv  ## run the main job end to end and show what happens
 	@$(BIN)/python -m everview.demo
 
-test: .venv  ## the whole test suite
+$(CLASSES): $(VENV)/.installed
+	@$(BIN)/python -m everview.engines.spark.class_archive $@ || echo "tests run without it, somewhat slower"
+
+test: .venv $(CLASSES)  ## the whole test suite
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 check: .venv  ## formatting, lint, types, import layers

@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config, items):
 def spark():
     """The Spark session of this test process."""
     # Few rows: what Java compiles thoroughly is not run often enough to pay.
-    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     session = start_session(master="local[2]", app_name="everview-tests", settings=settings)
     yield register_functions(session)
     session.stop()

@@ -103,7 +103,10 @@ def say(*words):
 
 
 def small_session():
-    settings = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    settings = {
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
     return start_session(master="local[1]", settings=settings)
 
 

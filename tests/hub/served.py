@@ -17,7 +17,7 @@ from everview.replication.tokens import hash_of
 ROOT = Path(__file__).parent.parent.parent
 QUICK = {
     # Few rows: what Java compiles thoroughly, or Spark compiles at all, is not run often enough to pay.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }

@@ -76,10 +76,11 @@ def echo(tmp_path_factory):
     java.write_text("""#!/bin/sh\nfor a do printf '%s\\0' "$a"; done\n""")
     java.chmod(0o755)
 
-    def run(given_arguments, version):
+    def run(given_arguments, version, **variables):
         script = folder / "start"
         script.write_text(start_script(java, version))
-        done = subprocess.run(["/bin/sh", script, *given_arguments], check=True, capture_output=True)
+        words = ["/bin/sh", script, *given_arguments]
+        done = subprocess.run(words, check=True, capture_output=True, env=variables)
         return [os.fsdecode(part) for part in done.stdout.split(b"\0")[:-1]]
 
     return run
@@ -94,6 +95,14 @@ class TestStartScript:
     def test_drops_what_this_java_stumbles_over_and_nothing_else(self, echo, given_arguments, version):
         dropped = (VECTOR, ACTION) if version >= 24 else (VECTOR,)
         assert echo(given_arguments, version) == [a for a in given_arguments if a not in dropped]
+
+    def test_puts_the_archive_of_classes_first_if_it_can_be_read(self, echo, tmp_path):
+        archive = tmp_path / "it's an archive"
+        assert echo(["-n", ""], 17, EVERVIEW_CLASS_ARCHIVE=str(archive)) == ["-n", ""]
+        archive.write_bytes(b"")
+        first, *rest = echo(["-n", ""], 17, EVERVIEW_CLASS_ARCHIVE=str(archive))
+        assert first == f"-XX:SharedArchiveFile={archive}"
+        assert rest[-2:] == ["-n", ""]
 
     def test_passes_the_exit_status_on(self, tmp_path):
         java = tmp_path / "java"

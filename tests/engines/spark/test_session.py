@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from everview.engines.spark import class_archive
 from everview.engines.spark import session as module
 from everview.engines.spark.session import Setting, defaults, start_session
-from everview.errors import MissingDependencyError
+from everview.errors import MissingDependencyError, StoreError
 
 ROOT = Path(__file__).parents[3]
 
@@ -220,6 +221,20 @@ print(json.dumps({
 }))
 spark.stop()
 """
+
+
+def test_an_archive_of_classes_is_used_where_there_is_one(spark):
+    """`make test` makes one first."""
+    archive = os.environ.get("EVERVIEW_CLASS_ARCHIVE", "")
+    maps = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps").read_text()
+    assert (f" {archive}\n" in maps) == Path(archive).is_file()
+
+
+def test_an_archive_that_cannot_be_made_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(class_archive, "_SCRIPT", "import sys; sys.exit('no Java at all')")
+    with pytest.raises(StoreError, match="cannot be made: no Java at all"):
+        class_archive.make_archive(tmp_path / "spark.jsa")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.spark

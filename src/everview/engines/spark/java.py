@@ -126,7 +126,7 @@ def start_script(java: Path, version: int) -> str:
 
     Only arguments equal to one of `DROPPED_ARGUMENTS` are left out, the second for a Java that has lost the
     package; all others arrive unchanged and in order, empty ones and those with blanks, quotes or line
-    breaks included.
+    breaks included. Before them comes the archive of classes, if there is one (see `class_archive`).
     """
     dropped = DROPPED_ARGUMENTS if version >= _SECURITY_ACTION_GONE else DROPPED_ARGUMENTS[:1]
     return f"""\
@@ -139,6 +139,10 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
+if [ -r "${{EVERVIEW_CLASS_ARCHIVE-}}" ]; then
+  # Should it not fit this Java, that is no reason to say something: Spark reads what Java writes.
+  set -- "-XX:SharedArchiveFile=$EVERVIEW_CLASS_ARCHIVE" "-Xlog:cds*=off" "-Xlog:class*=off" "$@"
+fi
 exec {shlex.quote(str(java))} "$@"
 """
 
