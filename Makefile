@@ -9,7 +9,7 @@ CASES ?= 0
 CLASSES := $(VENV)/spark.jsa
 export EVERVIEW_CLASS_ARCHIVE := $(CURDIR)/$(CLASSES)
 
-.PHONY: help demo test check format bench long keep-regressions clean
+.PHONY: help demo docs test check format bench long keep-regressions clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -32,11 +32,15 @@ $(CLASSES): $(VENV)/.installed
 test: .venv $(CLASSES)  ## the whole test suite
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
-check: .venv  ## formatting, lint, types, import layers
+check: .venv  ## formatting, lint, types, import layers, links in the documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zensical build --clean --strict
+
+docs: .venv  ## the documentation as pages, in build/site
+	$(BIN)/zensical build --clean --strict
 
 format: .venv  ## format and fix what can be fixed
 	$(BIN)/ruff format .
@@ -52,4 +56,4 @@ keep-regressions: .venv  ## copy Hypothesis' failing examples to where they are 
 	mkdir -p tests/regressions/hypothesis && cp -r .hypothesis/examples/. tests/regressions/hypothesis/
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache spark-warehouse
+	rm -rf $(VENV) build .cache .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache spark-warehouse

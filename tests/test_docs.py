@@ -64,3 +64,8 @@ def test_the_tree_speaks_of_the_project_alone():
             text = path.read_text()
             assert not registry.search(text), path
             assert not machine.search(text), path
+
+
+def test_every_page_is_in_the_site():
+    listed = set(re.findall(r"\b(\w+\.md)\b", (ROOT / "mkdocs.yml").read_text()))
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
