@@ -30,7 +30,7 @@ COMMANDS = [
     "sync",
     "serve",
 ]
-COMMANDS += ["hub", "token", "package", "simulate"]
+COMMANDS += ["hub", "token", "backup", "restore", "doctor", "package", "simulate", "bench"]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
 
 

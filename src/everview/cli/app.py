@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from everview.cli import (
     backups,
+    benchmarks,
     examining,
     hubs,
     packaging,
@@ -67,7 +68,7 @@ app = typer.Typer(
     name="everview",
     help="Materialized views that every site can read and write into, online or offline.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -110,5 +111,6 @@ for _command in (
     examining.doctor,
     packaging.package,
     simulation.simulate,
+    benchmarks.bench,
 ):
     app.command()(_command)
