@@ -19,7 +19,7 @@ from everview.language.expressions import (
     transform,
     walk,
 )
-from everview.language.plan import Plan, expressions_of, map_expressions, rewrite, walk_plan
+from everview.language.plan import Plan, Scan, expressions_of, map_expressions, rewrite, walk_plan
 
 __all__ = ["outer_columns", "replace_outer", "scans_of"]
 
@@ -71,7 +71,7 @@ def replace_outer(plan: Plan, columns: Callable[[Column], Expression], *, depth:
 def scans_of(plan: Plan) -> Iterator[str]:
     """The names of all relations and views that the plan reads, inside subqueries too."""
     for node in walk_plan(plan):
-        if not node.inputs and hasattr(node, "name"):
+        if isinstance(node, Scan):
             yield node.name
         for expression in expressions_of(node):
             for part in walk(expression):

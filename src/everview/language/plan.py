@@ -10,8 +10,8 @@ depend on the order of equal keys (TopK, row_number, lag, …) the node carries 
 make the order total up to equal rows. So a plan is a function of its inputs, and pruning a column that
 ties need is visible as an error, not as another result.
 
-A recursive view will be one more node beside these, a Fixpoint that binds names for Scans below it:
-a Scan is nothing but a name and a schema, and who supplies its rows is the business of the reader.
+A recursive view is a Fixpoint, which binds names for the RecursiveScans below it, the inmost one first: sets
+of rows that are defined by each other, and grow until none of their plans has anything to add.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ __all__ = [
     "Except",
     "Field",
     "Filter",
+    "Fixpoint",
     "Frame",
     "Intersect",
     "Join",
     "JoinKind",
     "Plan",
     "Project",
+    "RecursiveScan",
     "Scan",
     "Schema",
     "SortKey",
@@ -47,6 +49,7 @@ __all__ = [
     "Window",
     "WindowCall",
     "expressions_of",
+    "free_names",
     "map_expressions",
     "map_inputs",
     "rewrite",
@@ -101,6 +104,19 @@ def types_of(plan: Plan) -> tuple[Type, ...]:
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The rows of a relation or a view, by name."""
+
+    name: str
+    schema: Schema
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveScan:
+    """The rows, so far, of a relation of the Fixpoint around."""
 
     name: str
     schema: Schema
@@ -379,8 +395,38 @@ class Window:
         return (self.input,)
 
 
+@dataclass(frozen=True, slots=True)
+class Fixpoint:
+    """The rows of `result`, one of a group of relations that are defined by each other.
+
+    They are the least sets of rows such that each holds what its plan gives over all of them. The plans are
+    monotone in the relations of the group (`recursion` says which plans are), so these sets exist; they are
+    reached by applying the plans, from empty sets on, until nothing is added.
+    """
+
+    names: tuple[str, ...]
+    schemas: tuple[Schema, ...]
+    plans: tuple[Plan, ...]
+    result: str
+    schema: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) != len(self.names) or self.result not in self.names:
+            raise PlanError(f"{self.result} is not one of {self.names}")
+        for name, schema, plan in zip(self.names, self.schemas, self.plans, strict=True):
+            if types_of(plan) != tuple(column.type for column in schema):
+                raise PlanError(f"{name} has the columns {schema}, its plan {plan.schema}")
+        _set(self, self.schemas[self.names.index(self.result)])
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The plans of the group."""
+        return self.plans
+
+
 Plan: TypeAlias = (
     Scan
+    | RecursiveScan
     | Values
     | Filter
     | Project
@@ -392,16 +438,19 @@ Plan: TypeAlias = (
     | Aggregate
     | TopK
     | Window
+    | Fixpoint
 )
 
 
 def map_inputs(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
     """The same node over the images of its inputs."""
     match plan:
-        case Scan() | Values():
+        case Scan() | RecursiveScan() | Values():
             return plan
         case UnionAll(inputs):
             return UnionAll(tuple(map(function, inputs)))
+        case Fixpoint():
+            return replace(plan, plans=tuple(map(function, plan.plans)))
         case Join() | Intersect() | Except():
             return replace(plan, left=function(plan.left), right=function(plan.right))
         case Filter() | Project() | Distinct() | Aggregate() | TopK() | Window():
@@ -413,7 +462,7 @@ def map_inputs(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
 def expressions_of(plan: Plan) -> tuple[Expression, ...]:
     """The expressions that this node itself holds."""
     match plan:
-        case Scan() | UnionAll() | Distinct() | Intersect() | Except():
+        case Scan() | RecursiveScan() | UnionAll() | Distinct() | Intersect() | Except() | Fixpoint():
             return ()
         case Values(_, rows):
             return tuple(cell for row in rows for cell in row)
@@ -437,7 +486,7 @@ def expressions_of(plan: Plan) -> tuple[Expression, ...]:
 def map_expressions(plan: Plan, function: Callable[[Expression], Expression]) -> Plan:
     """The same node with each of its own expressions replaced; inputs are not entered."""
     match plan:
-        case Scan() | UnionAll() | Distinct() | Intersect() | Except():
+        case Scan() | RecursiveScan() | UnionAll() | Distinct() | Intersect() | Except() | Fixpoint():
             return plan
         case Values(schema, rows):
             return Values(schema, tuple(tuple(map(function, row)) for row in rows))
@@ -472,3 +521,14 @@ def walk_plan(plan: Plan) -> Iterator[Plan]:
 def rewrite(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
     """Rebuilt from the leaves: `function` sees each node after its inputs were rewritten."""
     return function(map_inputs(plan, lambda child: rewrite(child, function)))
+
+
+def free_names(plan: Plan) -> frozenset[str]:
+    """The names of RecursiveScans in the plan that a Fixpoint around it binds."""
+    match plan:
+        case RecursiveScan(name):
+            return frozenset([name])
+        case Fixpoint(names):
+            return frozenset[str]().union(*map(free_names, plan.plans)) - frozenset(names)
+        case _:
+            return frozenset[str]().union(*map(free_names, plan.inputs))

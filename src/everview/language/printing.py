@@ -35,11 +35,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Frame,
     Intersect,
     Join,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     SortKey,
     TopK,
@@ -157,6 +159,8 @@ def _node(plan: Plan) -> str:
     match plan:
         case Scan(name):
             return f"Scan {name}"
+        case RecursiveScan(name):
+            return f"RecursiveScan {name}"
         case Values(_, rows):
             return f"Values {len(rows)} rows"
         case Filter(_, predicate):
@@ -181,6 +185,8 @@ def _node(plan: Plan) -> str:
             return "TopK " + " ".join(part for part in parts if part)
         case Window(_, calls):
             return "Window " + ", ".join(map(_window, calls))
+        case Fixpoint(names, result=result):
+            return f"Fixpoint {result} of {', '.join(names)}"
         case _:
             assert_never(plan)
 

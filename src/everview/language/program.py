@@ -238,7 +238,7 @@ class _Views:
         raise self._source.error(
             self._declared[cycle[0]].node.this,
             f"views read each other in a cycle: {' → '.join(cycle)}",
-            hint="break the cycle; WITH RECURSIVE is not supported yet",
+            hint="write one view with WITH RECURSIVE and the queries that read each other",
         )
 
     def _schema(self, name: str) -> Schema | None:

@@ -14,11 +14,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -77,6 +79,8 @@ def node_text(plan: Plan) -> str:
     match plan:
         case Scan(name):
             return f"scan {name}"
+        case RecursiveScan(name):
+            return f"recursive scan {name}"
         case Values(_, rows):
             return f"values {len(rows)} row{'s' if len(rows) != 1 else ''}: " + ", ".join(
                 "(" + ", ".join(expression_text(cell, ()) for cell in row) + ")" for row in rows
@@ -110,6 +114,9 @@ def node_text(plan: Plan) -> str:
             return _top_text(plan)
         case Window(child, calls):
             return "window " + ", ".join(window_text(call, _names(child)) for call in calls)
+        case Fixpoint(names, result=result):
+            others = ", ".join(names)
+            return f"fixpoint {result}" + (f" of {others}" if len(names) > 1 else "")
         case _:
             assert_never(plan)
 

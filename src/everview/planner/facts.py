@@ -29,11 +29,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -157,6 +159,8 @@ def is_monotone(plan: Plan) -> bool:
                     return False
             case Intersect() | Except() | Aggregate() | TopK() | Window():
                 return False
+            case RecursiveScan() | Fixpoint():
+                return False  # monotone, but how often a row can be derived has no bound
             case _:
                 assert_never(node)
         if any(map(has_subquery, expressions_of(node))):
@@ -218,6 +222,8 @@ class Facts:
                 return _NO_ROW_TWICE if one else self.keys(child)
             case Window():
                 return self._window(plan)
+            case RecursiveScan() | Fixpoint():
+                return [everything]
             case _:
                 assert_never(plan)
 

@@ -17,11 +17,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -74,6 +76,7 @@ class _Evaluation:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self._recursive: Mapping[str, Mapping[Row, None]] = {}
 
     def rows(self, plan: Plan, outer: tuple[Row, ...]) -> Rows:
         """The rows of a plan; `outer` are the rows around it, inside first."""
@@ -115,8 +118,26 @@ class _Evaluation:
 
                 columns = [window_column(call, rows, value, self.run) for call in calls]
                 return [(*row, *extra) for row, *extra in zip(rows, *columns, strict=True)]
+            case RecursiveScan(name):
+                return list(self._recursive[name])
+            case Fixpoint():
+                return self._fixpoint(plan, outer)
             case _:
                 assert_never(plan)
+
+    def _fixpoint(self, plan: Fixpoint, outer: tuple[Row, ...]) -> Rows:
+        """All plans are applied to all rows, again and again, until none has another one (naively)."""
+        around, failed = self._recursive, self.run.failures
+        sets: dict[str, dict[Row, None]] = {name: {} for name in plan.names}
+        while True:
+            self._recursive = {**around, **sets}
+            self.run.failures = failed  # those of the last time count: it sees all rows
+            found = [dict.fromkeys(self.rows(child, outer)) for child in plan.plans]
+            grown = {name: rows | more for (name, rows), more in zip(sets.items(), found, strict=True)}
+            if all(len(grown[name]) == len(sets[name]) for name in plan.names):
+                self._recursive = around
+                return list(sets[plan.result])
+            sets = grown
 
     def _join(self, plan: Join, outer: tuple[Row, ...]) -> Rows:
         left, right = self.rows(plan.left, outer), self.rows(plan.right, outer)

@@ -24,11 +24,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -47,6 +49,10 @@ _JOINS = {
     JoinKind.ANTI: "LEFT ANTI JOIN",
 }
 _INT_MAX = 2**31 - 1
+_RECURSION = Refusal(
+    "hubs do not keep recursive views yet",
+    "leave it to sites, or let a site that hosts its inputs publish it",
+)
 _PARTNERS = Refusal(
     "Python computes it, and Spark lets no Python say which rows have a partner",
     "compute it of each side by itself, or by an inner join in a view of its own",
@@ -113,6 +119,8 @@ class _Compiler:
                 return self._top(plan)
             case Window(child, calls):
                 return window_columns(self.query(child), len(child.schema), calls)
+            case RecursiveScan() | Fixpoint():
+                raise refuse("a recursive view", _RECURSION)
             case _:
                 assert_never(plan)
 

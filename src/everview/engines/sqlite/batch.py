@@ -17,17 +17,20 @@ from everview.engines.sqlite.circuits.setops import multiplicity
 from everview.engines.sqlite.circuits.statetable import same_row
 from everview.engines.sqlite.scalars.aggregates import aggregate_sql
 from everview.engines.sqlite.scalars.expressions import compile_expression, sort_key_sql
+from everview.errors import ProgramError
 from everview.language.expressions import Expression, Literal, Parameter
 from everview.language.plan import (
     Aggregate,
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -106,6 +109,10 @@ class Batch:
                 return self._top_k(plan)
             case Window():
                 return self._window(plan)
+            case RecursiveScan() | Fixpoint():
+                raise ProgramError(
+                    "a query cannot be recursive", hint="declare a recursive view, and query that"
+                )
             case _:
                 assert_never(plan)
 

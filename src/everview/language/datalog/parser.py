@@ -55,7 +55,8 @@ def parse(text: str) -> Text:
     except lark.exceptions.UnexpectedToken as error:
         raise _unexpected(text, error) from None
     except lark.exceptions.UnexpectedCharacters as error:
-        raise _stray(text, error.pos_in_stream or 0, error.line, error.column) from None
+        position: Any = error.pos_in_stream
+        raise _stray(text, position, error.line, error.column) from None
     except lark.exceptions.VisitError as error:
         raise error.orig_exc from None
     flat = [part for statement in statements for part in statement]

@@ -37,8 +37,9 @@ from everview.language.sql.finality import Finality
 from everview.language.sql.grouping import Collector, UngroupedError, regroup, window_columns
 from everview.language.sql.limits import top
 from everview.language.sql.names import Scope
+from everview.language.sql.recursive import Named, bind_recursive, in_order
 from everview.language.sql.scalars import Scalars, unnest
-from everview.language.sql.source import folded, words
+from everview.language.sql.source import Source, folded, words
 from everview.language.sql.tables import From, bind_from
 from everview.language.sql.windows import bind_sort_key, with_ties
 from everview.language.types import TEXT, UNKNOWN
@@ -102,8 +103,27 @@ def _with(node: exp.Expr, context: Context) -> Context:
         return context
     source = context.source
     source.only(with_, ("expressions", "recursive"), {})
-    named: dict[str, Plan] = dict(context.ctes)
-    own: set[str] = set()
+    queries = _queries(with_, context)
+    if with_.args.get("recursive"):
+        groups = in_order(queries)
+    else:
+        groups = (([named], False) for named in queries.values())
+    found: dict[str, Plan] = dict(context.ctes)
+    for group, is_recursive in groups:
+        inside = replace(context, ctes=found)
+        plans = (
+            bind_recursive(group, inside, bind_query)
+            if is_recursive
+            else {group[0].name: bind_query(group[0].query, inside)}
+        )
+        found = {**found, **{named.name: _named(named, plans[named.name], source) for named in group}}
+    return replace(context, ctes=found)
+
+
+def _queries(with_: exp.Expr, context: Context) -> dict[str, Named]:
+    """The queries of a WITH by name, as written."""
+    source = context.source
+    found: dict[str, Named] = {}
     for cte in with_.expressions:
         alias = cte.args["alias"]
         name = folded(alias.this)
@@ -112,30 +132,27 @@ def _with(node: exp.Expr, context: Context) -> Context:
             ("this", "alias"),
             {"materialized": ("MATERIALIZED", "leave it out"), "key_expressions": ("USING", "")},
         )
-        if name in own:
+        if name in found:
             raise source.error(alias, f"WITH names {name} twice")
-        own.add(name)
-        if with_.args.get("recursive") and _mentions(cte.this, name):
-            raise source.error(alias, f"{name} is recursive, and recursive queries are not supported yet")
         if not isinstance(cte.this, (exp.Query, exp.Values)):
             raise source.error(cte, "WITH holds queries only", hint="write INSERT, UPDATE or DELETE alone")
-        plan = bind_query(cte.this, replace(context, ctes=named))
-        if any(True for _ in outer_columns(plan)):
-            raise source.error(
-                alias, f"{name} reads columns of the query around it", hint="write it as a subquery"
-            )
-        names = [folded(column) for column in alias.args.get("columns") or ()]
-        if names and len(names) != len(plan.schema):
-            raise source.error(alias, f"{name} has {len(plan.schema)} columns, not {len(names)}")
-        named = {**named, name: _renamed(plan, names) if names else plan}
-    return replace(context, ctes=named)
+        columns = tuple(folded(column) for column in alias.args.get("columns") or ())
+        found[name] = Named(name, columns, alias, cte.this)
+    return found
 
 
-def _mentions(node: exp.Expr, name: str) -> bool:
-    return any(
-        isinstance(table.this, exp.Identifier) and folded(table.this) == name
-        for table in node.find_all(exp.Table)
-    )
+def _named(named: Named, plan: Plan, source: Source) -> Plan:
+    if any(True for _ in outer_columns(plan)):
+        raise source.error(
+            named.alias, f"{named.name} reads columns of the query around it", hint="write it as a subquery"
+        )
+    if named.columns and len(named.columns) != len(plan.schema):
+        raise source.error(
+            named.alias, f"{named.name} has {len(plan.schema)} columns, not {len(named.columns)}"
+        )
+    if not named.columns or named.columns == tuple(field.name for field in plan.schema):
+        return plan
+    return _renamed(plan, named.columns)
 
 
 def _renamed(plan: Plan, names: Sequence[str]) -> Plan:

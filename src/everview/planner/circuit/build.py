@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from everview.errors import ProgramError
 from everview.language.aggregates import SortKey
 from everview.language.expressions import Column, Expression
 from everview.language.plan import (
@@ -18,11 +19,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -163,6 +166,11 @@ class Builder:
                 return partitions.top(self, name, plan)
             case Filter(Window()):
                 return partitions.first_rows(self, name, plan)
+            case RecursiveScan() | Fixpoint():
+                raise ProgramError(
+                    "a hub does not keep recursive views yet",
+                    hint="leave the view to sites, or let a site that hosts its inputs publish it",
+                )
             case Scan() | Filter() | Project() | UnionAll():
                 raise AssertionError(f"{type(plan).__name__} remembers nothing")
             case _:

@@ -43,11 +43,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -85,7 +87,7 @@ def decorrelate(plan: Plan, *, facts: Facts = NOTHING_KNOWN) -> Plan:
         return node
     node = map_expressions(node, lambda e: transform(e, inside))
     match node:
-        case Scan() | UnionAll() | Distinct() | Intersect() | Except():
+        case Scan() | RecursiveScan() | UnionAll() | Distinct() | Intersect() | Except() | Fixpoint():
             return node
         case Filter(child, predicate):
             return _filter(child, predicate, facts)

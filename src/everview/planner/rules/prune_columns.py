@@ -2,8 +2,8 @@
 
 A projection, aggregate or window call whose column is not read above is left out, and inputs give up
 columns in turn. A Scan stays whole: its columns cost nothing where they are, and an index on it is found
-by it. Rows are never lost or merged: below DISTINCT, INTERSECT and EXCEPT every column is read, group
-keys stay, and so do the columns by which TopK and Window break ties (✗ dropping one of these would give
+by it. Rows are never lost or merged: below DISTINCT, INTERSECT, EXCEPT and recursion every column is read,
+group keys stay, and so do the columns by which TopK and Window break ties (✗ dropping one of these would give
 another choice of rows among equals).
 """
 
@@ -19,11 +19,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -71,7 +73,7 @@ def _reads(expressions: Iterable[Expression]) -> frozenset[int]:
 def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
     """A plan with the needed columns at least, and where they are."""
     match plan:
-        case Scan() | Values():
+        case Scan() | RecursiveScan() | Values():
             return plan, _identity(plan)
         case Filter(child, predicate):
             below, places = _prune(child, needed | columns_of(predicate))
@@ -85,7 +87,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             pruned = [_prune(child, frozenset(wanted)) for child in inputs]
             sides = tuple(_exactly(*one, wanted, plan) for one in pruned)
             return UnionAll(sides), {old: new for new, old in enumerate(wanted)}
-        case Distinct() | Intersect() | Except():
+        case Distinct() | Intersect() | Except() | Fixpoint():
             return map_inputs(plan, prune_columns), _identity(plan)
         case Aggregate():
             return _aggregate(plan, needed)

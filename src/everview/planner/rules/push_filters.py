@@ -43,11 +43,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -84,7 +86,7 @@ def _split(predicates: _Predicates, inside: Iterable[int]) -> tuple[list[Express
 def _push(plan: Plan, predicates: _Predicates) -> Plan:
     """The plan filtered by all predicates, which are over its columns."""
     match plan:
-        case Scan() | Values():
+        case Scan() | RecursiveScan() | Values():
             return _filtered(plan, predicates)
         case Filter(child, predicate):
             return _push(child, (*conjuncts(simplify(predicate)), *predicates))
@@ -112,6 +114,9 @@ def _push(plan: Plan, predicates: _Predicates) -> Plan:
             return _filtered(replace(plan, input=_push(child, down)), rest)
         case TopK(child):
             return _filtered(replace(plan, input=_push(child, ())), predicates)
+        case Fixpoint():
+            # What is filtered above may be needed to derive what is not.
+            return _filtered(map_inputs(plan, push_filters), predicates)
         case _:
             assert_never(plan)
 

@@ -23,6 +23,7 @@ from everview.language.plan import (
     Aggregate,
     Distinct,
     Except,
+    Fixpoint,
     Intersect,
     Join,
     Plan,
@@ -30,6 +31,7 @@ from everview.language.plan import (
     Scan,
     TopK,
     Window,
+    free_names,
     map_expressions,
     map_inputs,
     rewrite,
@@ -86,8 +88,9 @@ def _largest(plans: Mapping[str, Plan]) -> tuple[Plan, Plan] | None:
 
 
 def _is_worth(plan: Plan) -> bool:
-    stateful = (Join, Aggregate, Distinct, TopK, Window, Intersect, Except)
-    return any(isinstance(node, stateful) for node in walk_plan(plan))
+    stateful = (Join, Aggregate, Distinct, TopK, Window, Intersect, Except, Fixpoint)
+    # What reads a recursive relation has no meaning outside its Fixpoint.
+    return not free_names(plan) and any(isinstance(node, stateful) for node in walk_plan(plan))
 
 
 def _nameless(plan: Plan) -> Plan:

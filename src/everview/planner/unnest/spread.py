@@ -39,11 +39,13 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     TopK,
     UnionAll,
@@ -205,8 +207,8 @@ def _binding(condition: Expression) -> tuple[int, Expression] | None:
 def _by_node(plan: Plan, outer: Plan, need: frozenset[int]) -> Spread:
     own = frozenset(read for expression in expressions_of(plan) for read in outer_reads(expression))
     match plan:
-        case Scan():
-            raise AssertionError("a scan reads no outer row")
+        case Scan() | RecursiveScan() | Fixpoint():
+            raise AssertionError(f"a {type(plan).__name__} reads no outer row")
         case Values():
             return _values(plan, outer, own)
         case Filter(child, predicate):
