@@ -54,6 +54,7 @@ __all__ = [
     "NotMonotoneError",
     "clauses_of",
     "group_clauses",
+    "reads_group",
     "refuse_subqueries",
 ]
 
@@ -112,17 +113,17 @@ def clauses_of(plan: Plan, names: Collection[str]) -> tuple[Clause, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _reads(plan: Plan, names: frozenset[str]) -> bool:
-    return not names.isdisjoint(free_names(plan)) or any(
+def _reads(plan: Plan, names: Collection[str]) -> bool:
+    return not free_names(plan).isdisjoint(names) or any(
         isinstance(part, Exists | ScalarSubquery | InSubquery) and _reads(part.plan, names)
         for expression in expressions_of(plan)
         for part in walk(expression)
     )
 
 
-def _anywhere(plan: Plan, names: frozenset[str]) -> bool:
+def reads_group(plan: Plan, names: Collection[str]) -> bool:
     """Whether the group is read here, below, or in a subquery of an expression."""
-    return _reads(plan, names) or any(_anywhere(child, names) for child in plan.inputs)
+    return _reads(plan, names) or any(reads_group(child, names) for child in plan.inputs)
 
 
 def _columns(schema: Schema, start: int = 0) -> tuple[Expression, ...]:
@@ -130,7 +131,7 @@ def _columns(schema: Schema, start: int = 0) -> tuple[Expression, ...]:
 
 
 def _clauses(plan: Plan, names: frozenset[str]) -> list[Clause]:
-    if not _anywhere(plan, names) or isinstance(plan, RecursiveScan):
+    if not reads_group(plan, names) or isinstance(plan, RecursiveScan):
         return [Clause((plan,), (), (), _columns(plan.schema))]
     _refuse_here(plan, names)
     match plan:
@@ -173,7 +174,7 @@ def refuse_subqueries(plan: Plan, names: Collection[str]) -> None:
 def _refuse_here(plan: Plan, names: frozenset[str]) -> None:
     for expression in expressions_of(plan):
         for part in walk(expression):
-            if isinstance(part, Exists | ScalarSubquery | InSubquery) and _anywhere(part.plan, names):
+            if isinstance(part, Exists | ScalarSubquery | InSubquery) and reads_group(part.plan, names):
                 raise NotMonotoneError("a subquery over the recursion itself, inside an expression")
 
 
@@ -239,7 +240,7 @@ def _join(plan: Join, names: frozenset[str]) -> list[Clause]:
 
 
 def _check_lower(plan: Plan, names: frozenset[str], what: str) -> None:
-    if _anywhere(plan, names):
+    if reads_group(plan, names):
         raise NotMonotoneError(f"{what} over the recursion itself")
 
 

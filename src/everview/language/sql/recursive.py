@@ -29,13 +29,12 @@ from everview.language.plan import (
     Plan,
     RecursiveScan,
     Schema,
-    free_names,
     map_expressions,
     rewrite,
     types_of,
 )
 from everview.language.printing import expression_text
-from everview.language.recursion import Clause, NotMonotoneError, clauses_of, refuse_subqueries
+from everview.language.recursion import Clause, NotMonotoneError, clauses_of, reads_group, refuse_subqueries
 from everview.language.sql.context import Context
 from everview.language.sql.source import folded
 from everview.language.types import Type, common_type
@@ -82,9 +81,9 @@ def bind_recursive(
         if wider == schemas:
             break
         schemas = wider
-    if not any(free_names(plan) & schemas.keys() for plan in plans.values()):
+    if not any(reads_group(plan, schemas.keys()) for plan in plans.values()):
         return plans  # the name meant a query further in
-    _check(group, plans, context)
+    _check(group, schemas, plans, context)
     names = tuple(schemas)
     return {
         name: Fixpoint(names, tuple(schemas.values()), tuple(plans[other] for other in names), name)
@@ -194,7 +193,9 @@ def _check_types(
                 )
 
 
-def _check(group: Sequence[Named], plans: Mapping[str, Plan], context: Context) -> None:
+def _check(
+    group: Sequence[Named], schemas: Mapping[str, Schema], plans: Mapping[str, Plan], context: Context
+) -> None:
     """The recursion only grows, and ends."""
     clauses: list[tuple[Named, Clause]] = []
     for named in group:
@@ -211,7 +212,7 @@ def _check(group: Sequence[Named], plans: Mapping[str, Plan], context: Context) 
     creation = unbounded([(named.name, clause) for named, clause in clauses])
     if creation is not None:
         named = clauses[creation.clause][0]
-        column = plans[named.name].schema[creation.column].name
+        column = schemas[named.name][creation.column].name
         raise context.source.error(
             named.alias,
             f"column {column} of {named.name} is computed from the recursion itself, as "
