@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol, cast
 
 from everview.engines.sqlite.circuits.names import BY, Names, columns, internal
 from everview.engines.sqlite.circuits.select import Select, Source
@@ -34,6 +35,14 @@ class Statement:
     sweeps: bool = False
 
 
+class Procedure(Protocol):
+    """Statements whose order and number are known only when they run."""
+
+    def run(self, connection: sqlite3.Connection, *, shrinks: bool) -> Iterable[str]:
+        """Run them; return the tables that have rows now. `shrinks` says whether rows may go from inputs."""
+        ...
+
+
 @dataclass(slots=True)
 class Step:
     """The statements that bring one operator up to date, given which of its inputs changed."""
@@ -41,7 +50,7 @@ class Step:
     title: str
     how: str
     reads: frozenset[str]
-    statements: Callable[[Changed], list[Statement]]
+    statements: Callable[[Changed], list[Statement | Procedure]]
     makes: str
     """The delta that it fills, where somebody reads it."""
     table: str
@@ -50,13 +59,15 @@ class Step:
     """Whether its delta has only insertions when those of its inputs have."""
     subtracting: tuple[Changed, ...]
     """What the branches need that take away what others have too much."""
-    _known: dict[Changed, tuple[list[Statement], bool]] = field(default_factory=dict)
+    also: frozenset[str] = frozenset()
+    """Further deltas that it fills and tables that it keeps."""
+    _known: dict[Changed, tuple[list[Statement | Procedure], bool]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Make the statements anew when they are next needed."""
         self._known.clear()
 
-    def for_changes(self, changed: Changed) -> tuple[list[Statement], bool]:
+    def for_changes(self, changed: Changed) -> tuple[list[Statement | Procedure], bool]:
         """Return the statements for these changes, and whether they take something away by themselves.
 
         They are made once for each combination.
@@ -79,6 +90,7 @@ class Circuit:
     initial: list[Statement] = field(default_factory=list)
     demanded: set[str] = field(default_factory=set)
     _indexes: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    _rows_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def scratch(self, name: str, width: int, extras: Iterable[str] = ("w",)) -> str:
         """Declare a temporary table of rows and further columns; return its name."""
@@ -107,16 +119,21 @@ class Circuit:
         """Ask for an index on a stored table by these columns, over the rows that its readers see."""
         self._indexes[source.table, by] = source.partial
 
+    def rows_by(self, table: str, key: tuple[str, ...]) -> None:
+        """Note that a table finds its rows by this key, so that it needs no index that begins like it."""
+        self._rows_by[table] = key
+
     def step(
         self,
         title: str,
         how: str,
         branches: Iterable[Select],
-        statements: Callable[[Changed], list[Statement]],
+        statements: Callable[[Changed], list[Statement]] | Callable[[Changed], list[Statement | Procedure]],
         *,
         makes: str,
         table: str = "",
         grows: bool = False,
+        also: Iterable[str] = (),
     ) -> None:
         """Add a step that runs when one of the branches may have rows; `how` tells people what it does.
 
@@ -127,14 +144,15 @@ class Circuit:
             branch.sql(on_index=self.request_index)
         reads = frozenset[str]().union(*(branch.needs for branch in listed))
         subtracting = tuple(branch.needs for branch in listed if "-" in branch.weight)
-        self.steps.append(Step(title, how, reads, statements, makes, table, grows, subtracting))
+        made = cast("Callable[[Changed], list[Statement | Procedure]]", statements)
+        self.steps.append(Step(title, how, reads, made, makes, table, grows, subtracting, frozenset(also)))
 
     def steps_behind(self, tables: Iterable[str]) -> list[Step]:
         """Return the steps that the contents of these state tables depend on, in order."""
         wanted = set(tables)
         found = []
         for step in reversed(self.steps):
-            if step.table in wanted or step.makes in wanted:
+            if step.table in wanted or step.makes in wanted or not step.also.isdisjoint(wanted):
                 found.append(step)
                 wanted |= step.reads
         return found[::-1]
@@ -145,6 +163,8 @@ class Circuit:
         for (table, by), partial in sorted(self._indexes.items()):
             longer = (other for t, other in self._indexes if t == table and other != by)
             if any(other[: len(by)] == by for other in longer):
+                continue
+            if set(by) == set(self._rows_by.get(table, ())[: len(by)]):
                 continue
             where = f" WHERE {partial}" if partial else ""
             name = f"{table}{BY}{'_'.join(by).replace(' ', '_')}"
@@ -168,13 +188,16 @@ class Circuit:
             statements, subtracts = step.for_changes(live)
             shrinks = subtracts or not less.isdisjoint(live)
             for statement in statements:
+                if not isinstance(statement, Statement):
+                    filled.update(statement.run(connection, shrinks=shrinks))
+                    continue
                 if statement.sweeps and not shrinks:
                     continue
                 cursor = connection.execute(statement.sql)
                 if statement.fills is not None and cursor.rowcount > 0:
                     filled.add(statement.fills)
             if shrinks or not step.grows:
-                less.add(step.makes)
+                less |= {step.makes, *step.also}
         return filled
 
 

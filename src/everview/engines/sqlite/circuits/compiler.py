@@ -13,6 +13,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.conditions import conditions
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.recursion import Groups
 from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.stored import add_distinct, add_stored
 from everview.engines.sqlite.scalars.expressions import compile_expression
@@ -22,10 +23,12 @@ from everview.language.plan import (
     Distinct,
     Except,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     Schema,
     TopK,
@@ -57,6 +60,7 @@ class Compiler:
     facts: Facts
     _nodes: dict[Plan, Node] = field(default_factory=dict)
     _stored: dict[Plan, Node] = field(default_factory=dict)
+    _groups: Groups = field(default_factory=Groups)
     _count: int = 0
 
     def number(self) -> int:
@@ -147,6 +151,10 @@ class Compiler:
                 return ranked.compile_top_k(self, plan)
             case Window():
                 return ranked.compile_window(self, plan)
+            case Fixpoint():
+                return self._groups.node(self, plan)
+            case RecursiveScan():
+                raise AssertionError(f"{plan.name} is read outside its recursion")
             case _:
                 assert_never(plan)
 

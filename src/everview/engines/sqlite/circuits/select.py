@@ -26,6 +26,8 @@ class Source:
     alias: str
     stored: bool = False
     delta: bool = False
+    large: bool = False
+    """Whether other tables that an equality leads to come first."""
     partial: str = ""
     """The condition, over bare column names, that every reader of this table repeats: for partial indexes."""
 
@@ -125,7 +127,10 @@ class Select:
         found: list[tuple[Source, tuple[str, ...]]] = []
         while left:
             ranked = [(self._leads(source, known), source) for source in left]
-            columns, best = max(ranked, key=lambda pair: (pair[1].delta, len(pair[0]), not pair[1].stored))
+            columns, best = max(
+                ranked,
+                key=lambda pair: (pair[1].delta, len(pair[0]), not pair[1].large, not pair[1].stored),
+            )
             left.remove(best)
             known.add(best.alias)
             found.append((best, columns))
