@@ -160,16 +160,18 @@ class Circuit:
     def index_ddl(self) -> list[str]:
         """Return what creates the indexes that were asked for, those that another one covers left out."""
         made = []
-        for (table, by), partial in sorted(self._indexes.items()):
-            longer = (other for t, other in self._indexes if t == table and other != by)
+        wanted = {key: partial for key, partial in self._indexes.items() if not self._has_index(*key)}
+        for (table, by), partial in sorted(wanted.items()):
+            longer = (other for t, other in wanted if t == table and other != by)
             if any(other[: len(by)] == by for other in longer):
-                continue
-            if set(by) == set(self._rows_by.get(table, ())[: len(by)]):
                 continue
             where = f" WHERE {partial}" if partial else ""
             name = f"{table}{BY}{'_'.join(by).replace(' ', '_')}"
             made.append(f"CREATE INDEX {name} ON {table} ({', '.join(by)}){where}")
         return made
+
+    def _has_index(self, table: str, by: tuple[str, ...]) -> bool:
+        return set(by) == set(self._rows_by.get(table, ())[: len(by)])
 
     def run(
         self, connection: sqlite3.Connection, changed: Iterable[str], shrunk: Iterable[str] = ()
