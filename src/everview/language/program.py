@@ -7,17 +7,22 @@ view that reads itself, directly or through others, is refused and the cycle nam
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import DataError, ProgramError
 from everview.language.correlation import scans_of
+from everview.language.datalog.ast import Directive
+from everview.language.datalog.facts import read_facts
+from everview.language.datalog.program import read_datalog
 from everview.language.expressions import Column, Parameter
 from everview.language.parameters import parameters_of
 from everview.language.plan import Plan, Project, Schema
@@ -46,23 +51,42 @@ class Program:
     relations: Mapping[str, Relation] = field(compare=False)
     views: Mapping[str, View] = field(compare=False)
     hash: str
+    directives: tuple[Directive, ...] = field(default=(), compare=False)
+    """What a Datalog program says of files: which relations are read from them, and written to them."""
 
     @classmethod
     def parse(cls, text: str, *, language: str = "sql") -> Program:
         """The program that a text declares; ProgramError with line, column and hint if it cannot be."""
-        if language != "sql":
-            raise ProgramError(f"programs are written in 'sql', not in {language!r}")
+        if language not in ("sql", "datalog"):
+            raise ProgramError(f"programs are written in 'sql' or 'datalog', not in {language!r}")
         with _bounded_depth():
-            return _read(text)
+            return _read(text) if language == "sql" else _read_datalog(text)
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
-        """The program in a file."""
+        """The program in a file: Datalog if its name ends with .dl, else SQL."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ProgramError(f"cannot read {path}: {error}") from error
-        return cls.parse(text)
+        return cls.parse(text, language="datalog" if Path(path).suffix == ".dl" else "sql")
+
+    @classmethod
+    def stored(cls, text: str) -> Program:
+        """The program of a text that was one before, in the language that it begins like."""
+        return cls.parse(text, language="datalog" if _DATALOG.match(text) else "sql")
+
+    def facts(self, folder: str | Path) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+        """The relations that a Datalog program reads from files (`.input`), each with its file's rows."""
+        for directive in self.directives:
+            if directive.kind == "input":
+                relation = self.relations[directive.relation]
+                yield relation.name, read_facts(directive, relation, Path(folder))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What a Datalog program marks with `.output`, each once."""
+        return tuple(dict.fromkeys(d.relation for d in self.directives if d.kind == "output"))
 
     def schema(self, name: str) -> Schema:
         """The columns of a relation or view; DataError if there is none of that name."""
@@ -170,6 +194,21 @@ def _read(text: str) -> Program:
     views = _Views(source, relations, declared).bind()
     digest = hashlib.sha256("\n".join(sorted(canonical)).encode()).hexdigest()
     return Program(text, MappingProxyType(relations), MappingProxyType(views), digest)
+
+
+_DATALOG = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*(?:\.[a-z]|\w+\s*\()", re.DOTALL)
+"""How a Datalog program begins: with a directive, or an atom. No SQL statement does."""
+
+
+def _read_datalog(text: str) -> Program:
+    found = read_datalog(text)
+    return Program(
+        text,
+        MappingProxyType(found.relations),
+        MappingProxyType(found.views),
+        found.hash,
+        found.directives,
+    )
 
 
 def _canonical(tokens: list[Token]) -> str:

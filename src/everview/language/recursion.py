@@ -58,7 +58,7 @@ __all__ = [
     "refuse_subqueries",
 ]
 
-MOST_CLAUSES = 256
+MOST_CLAUSES = 2_048
 """Joins of unions multiply; a relation with more clauses is better written in several."""
 
 

@@ -61,7 +61,7 @@ def _to_2(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", own * 2)
     for (view,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
         connection.execute(f'DROP VIEW "{view}"')
-    for relation in Engine(Program.parse(old["program"])).relations.values():
+    for relation in Engine(Program.stored(old["program"])).relations.values():
         _relation_to_2(connection, relation)
 
 
@@ -93,7 +93,7 @@ def _relation_to_2(connection: sqlite3.Connection, relation: StoredRelation) -> 
 def _to_3(connection: sqlite3.Connection) -> None:
     """In format 3 the ids that received views know are pairs of integers."""
     (text,) = connection.execute(f"SELECT program FROM {STORE}").fetchone()
-    program = Program.parse(text)
+    program = Program.stored(text)
     hosts = frozenset(name for (name,) in connection.execute(f"SELECT name FROM {HOSTS}"))
     connection.create_function(
         "everview_half",

@@ -156,7 +156,7 @@ def _reopen(
 
 def _stored_program(path: str, text: str, digest: str) -> Program:
     try:
-        program = Program.parse(text)
+        program = Program.stored(text)
     except ProgramError as error:
         raise damaged(path, f"the program in it cannot be read ({error})") from error
     if program.hash != digest:
