@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, assert_never
 
 from everview.engines.reference.aggregates import aggregate
 from everview.engines.reference.scalars import Row, Rows, Run, truth
 from everview.engines.reference.windows import sort_indices, window_column
-from everview.language.expressions import Expression, Literal, Parameter
+from everview.language.expressions import And, Call, Column, Expression, Literal, Parameter, can_fail
 from everview.language.plan import (
     Aggregate,
     AggregateCall,
@@ -55,20 +56,45 @@ def evaluate(
     A failing expression is NULL and counted, as in a view; with `strict` it is a DataError, as in a query.
     """
     evaluation = _Evaluation(tables)
-    run = Run(evaluation.rows, parameters or {}, strict)
-    evaluation.run = run
-    rows = evaluation.rows(plan, ())
-    return Result(rows, run.failures)
+    return evaluation.result(plan, parameters or {}, strict=strict)
 
 
 def evaluate_views(program: Program, tables: Tables) -> dict[str, Result]:
     """Every view of a program, over the contents of its relations; a view that is given has those rows."""
     known = {name: list(tables.get(name, ())) for name in program.relations}
+    evaluation = _Evaluation(known)
     results: dict[str, Result] = {}
     for name, view in program.views.items():
-        results[name] = Result(list(tables[name]), 0) if name in tables else evaluate(view.plan, known)
+        given = name in tables
+        results[name] = Result(list(tables[name]), 0) if given else evaluation.result(view.plan, {})
         known[name] = results[name].rows
     return results
+
+
+def _possible(plan: Join, left: Rows, right: Rows) -> Iterator[tuple[int, int]]:
+    """The pairs that a join has to look at: all of them, but for those that differ in a column it equates."""
+    width = len(plan.left.schema)
+    places = [
+        sorted((one.index, other.index))
+        for part in _conjuncts(plan.condition)
+        if isinstance(part, Call) and part.function == "="
+        for one, other in [part.arguments]
+        if isinstance(one, Column) and isinstance(other, Column)
+    ]
+    keys = [(mine, theirs - width) for mine, theirs in places if mine < width <= theirs]
+    meeting: defaultdict[Row, list[int]] = defaultdict(list)
+    for j, row in enumerate(right):
+        meeting[tuple(row[theirs] for _, theirs in keys)].append(j)
+    for i, row in enumerate(left):
+        for j in meeting.get(tuple(row[mine] for mine, _ in keys), ()):
+            yield i, j
+
+
+def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """The parts of a condition; of one that can fail it matters for which rows it does, so none."""
+    if can_fail(condition):
+        return ()
+    return condition.arguments if isinstance(condition, And) else (condition,)
 
 
 class _Evaluation:
@@ -77,6 +103,12 @@ class _Evaluation:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._recursive: Mapping[str, Mapping[Row, None]] = {}
+        self._groups: dict[object, tuple[Mapping[str, Mapping[Row, None]], int]] = {}
+
+    def result(self, plan: Plan, parameters: Mapping[Parameter, Any], *, strict: bool = False) -> Result:
+        """The rows of a plan with nothing around it."""
+        self.run = Run(self.rows, parameters, strict)
+        return Result(self.rows(plan, ()), self.run.failures)
 
     def rows(self, plan: Plan, outer: tuple[Row, ...]) -> Rows:
         """The rows of a plan; `outer` are the rows around it, inside first."""
@@ -128,14 +160,21 @@ class _Evaluation:
     def _fixpoint(self, plan: Fixpoint, outer: tuple[Row, ...]) -> Rows:
         """All plans are applied to all rows, again and again, until none has another one (naively)."""
         around, failed = self._recursive, self.run.failures
-        sets: dict[str, dict[Row, None]] = {name: {} for name in plan.names}
+        group = plan.names, plan.plans
+        if not around and group in self._groups:  # another view shows another relation of it
+            sets, failures = self._groups[group]
+            self.run.failures += failures
+            return list(sets[plan.result])
+        sets = dict.fromkeys(plan.names, MappingProxyType({}))
         while True:
             self._recursive = {**around, **sets}
             self.run.failures = failed  # those of the last time count: it sees all rows
             found = [dict.fromkeys(self.rows(child, outer)) for child in plan.plans]
-            grown = {name: rows | more for (name, rows), more in zip(sets.items(), found, strict=True)}
+            grown = {name: {**sets[name], **more} for name, more in zip(plan.names, found, strict=True)}
             if all(len(grown[name]) == len(sets[name]) for name in plan.names):
                 self._recursive = around
+                if not around:
+                    self._groups[group] = sets, self.run.failures - failed
                 return list(sets[plan.result])
             sets = grown
 
@@ -143,9 +182,8 @@ class _Evaluation:
         left, right = self.rows(plan.left, outer), self.rows(plan.right, outer)
         matches = [
             (i, j)
-            for i, one in enumerate(left)
-            for j, other in enumerate(right)
-            if truth(self.run.value(plan.condition, one + other, outer))
+            for i, j in _possible(plan, left, right)
+            if truth(self.run.value(plan.condition, left[i] + right[j], outer))
         ]
         with_left, with_right = {i for i, _ in matches}, {j for _, j in matches}
         if plan.kind is JoinKind.SEMI:

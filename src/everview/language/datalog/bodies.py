@@ -33,7 +33,6 @@ from everview.language.datalog.ast import (
 from everview.language.datalog.parser import error_at
 from everview.language.datalog.terms import call, fitted, term_expression
 from everview.language.expressions import (
-    TRUE,
     Call,
     Column,
     Expression,
@@ -100,7 +99,7 @@ class Body:
     def _join(self, atom: Atom) -> None:
         rows = self.read(atom)
         own = _columns(rows.schema, len(self.plan.schema))
-        self.plan = rows if self.plan == ONE_ROW else Join(JoinKind.INNER, self.plan, rows, TRUE)
+        parts: list[Expression] = []
         for column, argument in zip(own, atom.arguments, strict=True):
             match argument:
                 case Anonymous():
@@ -108,13 +107,17 @@ class Body:
                 case Variable(name) if name not in self.bound:
                     self.bound[name] = column
                 case Variable() | Constant():
-                    self._filter(self._equal(argument, column, atom))
+                    parts.append(self._equal(argument, column, atom))
                 case Operation():
                     self._computed.append((column, argument, atom))
                 case Aggregate(place=place) | Fold(place=place):
                     raise error_at(
                         place, "an aggregate stands in a comparison or a head", hint="write n = count : { … }"
                     )
+        if self.plan != ONE_ROW:
+            self.plan = Join(JoinKind.INNER, self.plan, rows, conjunction(parts))
+        else:
+            self.plan = Filter(rows, conjunction(parts)) if parts else rows
 
     def _equal(self, argument: Term, column: Column, atom: Atom) -> Expression:
         """An argument of an atom is equal to the atom's column."""
