@@ -172,6 +172,8 @@ class _Bounds:
         below = rises_only or self._is_bounded(expression, recursive, self._below, self._above)
         if above and below:
             return ""
+        if not all(isinstance(term, Column) for term, _ in recursive):
+            return "bounds from above and from below, such as n >= 0 and n < 100"
         if not above:
             return "a bound from above, such as n < 100"
         return "a bound from below, such as n >= 0, for it may fall"

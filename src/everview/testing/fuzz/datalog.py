@@ -74,7 +74,7 @@ def _statement(rng: random.Random, program: Program, model: Model) -> Statement:
         name = rng.choice(list(program.relations))
         here = model.rows(name)
         if here and rng.random() < 0.55:
-            rows = tuple(rng.sample(here, min(len(here), rng.choice((1, 1, 1, 2, 4)))))
+            rows = tuple(rng.sample(here, min(len(here), rng.choice((1, 1, 1, 2, 3, 9)))))
             model.delete(name, rows)
             writes.append(Write("delete", name, rows))
         else:
@@ -163,8 +163,8 @@ class _Rules:
         rng = self.rng
         bound: list[str] = []
         body = [self._atom(rng.choice(first), bound)]
-        body += [self._atom(rng.choice(others), bound) for _ in range(rng.choice((0, 1, 1, 1, 2)))]
-        if rng.random() < 0.2:
+        body += [self._atom(rng.choice(others), bound) for _ in range(rng.choice((0, 1, 1, 2, 2)))]
+        if rng.random() < 0.25:
             name = rng.choice(negate)
             arguments = [rng.choice((*bound, *bound, "_")) for _ in self.columns[name]]
             body.append(f"!{name}({', '.join(arguments)})")

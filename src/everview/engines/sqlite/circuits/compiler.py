@@ -51,6 +51,10 @@ SQLite takes 500 in one statement, and joins multiply them.
 """
 
 
+PARTS = 32
+"""How many parts of a union that has too many are stored together."""
+
+
 @dataclass(slots=True)
 class Compiler:
     """Builds one circuit; `scans` are the nodes of relations, and of views as they get compiled."""
@@ -190,7 +194,15 @@ class Compiler:
         return _linear(source, projected, plan.schema, is_set=source.is_set and every)
 
     def _union(self, plan: UnionAll) -> Node:
+        if len(plan.inputs) > CHANGES:  # in parts, each of which is stored
+            starts = range(0, len(plan.inputs), PARTS)
+            return self._union(UnionAll(tuple(UnionAll(plan.inputs[at : at + PARTS]) for at in starts)))
         nodes = [self.node(part) for part in plan.inputs]
+        if sum(len(node.delta()) for node in nodes) > CHANGES:
+            nodes = [
+                self.stored(part) if len(node.delta()) > 1 else node
+                for part, node in zip(plan.inputs, nodes, strict=True)
+            ]
 
         def delta() -> list[Select]:
             return [branch for node in nodes for branch in node.delta()]

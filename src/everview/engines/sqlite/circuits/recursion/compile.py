@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from everview.engines.sqlite.circuits.compiler import Compiler
 
 _HOW = (
-    "by change: what is new derives more, round by round; what has lost every earlier support goes, and "
-    "comes back where the rest derives it"
+    "by change: what is new derives more, round by round; what earlier rows no longer support goes, and "
+    "comes back where others derive it"
 )
 
 

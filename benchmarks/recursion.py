@@ -1,0 +1,204 @@
+"""Recursive views: first evaluation against DuckDB's recursive CTE, single changes against recomputing.
+
+(a) Transitive closure of a random sparse graph, and same-generation on a binary tree. The edges come in one
+insertion, and the view is there when it returns; DuckDB makes a table of the same query. Both are in memory,
+in turn.
+
+(b) What a few roots reach in graphs of 10,000 to 300,000 edges, two for each node. Single edges are deleted
+and inserted, each a durable commit; in between SQLite itself computes the view again, by its own recursive
+CTE, into a table of a file of its own, durably too.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+import everview as ev
+from benchmarks.harness import Result, interleaved
+
+Edges = list[tuple[int, int]]
+
+_EDGE = "CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL)"
+_CLOSURE = """WITH RECURSIVE t(x, y) AS (
+    SELECT a, b FROM edge UNION SELECT t.x, e.b FROM t JOIN edge e ON t.y = e.a) SELECT x, y FROM t"""
+_GENERATION = """WITH RECURSIVE s(x, y) AS (
+    SELECT e.b, f.b FROM edge e JOIN edge f ON e.a = f.a
+    UNION SELECT e.b, f.b FROM s JOIN edge e ON s.x = e.a JOIN edge f ON s.y = f.a) SELECT x, y FROM s"""
+_REACHED = """WITH RECURSIVE t(x, y) AS (
+    SELECT r, r FROM root UNION SELECT t.x, e.b FROM t JOIN edge e ON t.y = e.a) SELECT x, y FROM t"""
+_ROOTS = 10
+
+
+def run(*, quick: bool) -> Result:
+    """Measure; quick: 300 nodes, a tree of 6 levels, graphs of 2,000 and 5,000 edges."""
+    repeats = 5
+    nodes, depth = (300, 6) if quick else (2_000, 9)
+    sizes = (2_000, 5_000) if quick else (10_000, 100_000, 300_000)
+    changes = 40 if quick else 200
+    figures: dict[str, float] = {}
+    rows: list[tuple[str, str]] = []
+    queries = {
+        "closure": (_CLOSURE, _graph(nodes, 2 * nodes)),
+        "generation": (_GENERATION, [(node // 2, node) for node in range(2, 2**depth)]),
+    }
+    for name, (query, edges) in queries.items():
+        taken, count = _first(query, edges, repeats)
+        figures[f"{name}_sqlite_seconds"] = taken["ours"]
+        figures[f"{name}_sqlite_ratio" if name != "closure" else "transitive_sqlite_ratio"] = (
+            taken["ours"] / taken["duckdb"]
+        )
+        rows += [
+            (f"{name}: {len(edges):,} edges, {count:,} rows", f"{taken['ours']:.2f} s"),
+            (f"{name}: DuckDB", f"{taken['duckdb']:.2f} s"),
+        ]
+    speedups: list[float] = []
+    for size in sizes:
+        found = _updates(_graph(size // 2, size), changes, repeats)
+        speedups += found.speedups
+        figures[f"update_speedup_{size}"] = statistics.median(found.speedups)
+        rows += [
+            (f"{size:,} edges: recomputing {found.count:,} rows", f"{found.again * 1e3:,.1f} ms"),
+            *((f"{size:,} edges: {kind}, p50 / p99", shown) for kind, shown in found.shown()),
+            (f"{size:,} edges: speed-up, median", f"{figures[f'update_speedup_{size}']:,.0f}"),
+        ]
+    headline = {
+        "update_speedup_median": statistics.median(speedups),
+        "closure_sqlite_ratio": max(figures["transitive_sqlite_ratio"], figures["generation_sqlite_ratio"]),
+    }
+    rows = [*((name, f"{value:,.1f}") for name, value in headline.items()), *rows]
+    parameters = {"nodes": nodes, "depth": depth, "sizes": list(sizes), "roots": _ROOTS, "changes": changes}
+    return Result("recursion", parameters, {**headline, **figures}, rows)
+
+
+def _graph(nodes: int, edges: int) -> Edges:
+    rng = random.Random(edges)
+    found: set[tuple[int, int]] = set()
+    while len(found) < edges:
+        found.add((rng.randrange(nodes), rng.randrange(nodes)))
+    return sorted(found)
+
+
+def _first(query: str, edges: Edges, repeats: int) -> tuple[dict[str, float], int]:
+    """Return the median seconds of both, and how many rows there are; they must be the same."""
+    program = ev.Program.parse(f"{_EDGE}; CREATE MATERIALIZED VIEW v AS {query};")
+    counts: set[int] = set()
+
+    def ours() -> None:
+        with ev.Site.open(":memory:", program) as site:
+            start = time.perf_counter()
+            site.insert("edge", edges)
+            times["ours"].append(time.perf_counter() - start)
+            counts.add(site.query("SELECT count(*) AS n FROM v")[0]["n"])
+
+    def others() -> None:
+        with duckdb.connect() as connection:
+            connection.execute(_EDGE)
+            connection.executemany("INSERT INTO edge VALUES (?, ?)", edges)
+            start = time.perf_counter()
+            connection.execute(f"CREATE TABLE v AS {query}")
+            times["duckdb"].append(time.perf_counter() - start)
+            found = connection.execute("SELECT count(*) FROM v").fetchone()
+            counts.add(found[0] if found else -1)
+
+    times: dict[str, list[float]] = {"ours": [], "duckdb": []}
+    interleaved({"ours": ours, "duckdb": others}, repeats=repeats)
+    if len(counts) != 1:
+        raise AssertionError(f"the two differ: {counts} rows")
+    return {name: statistics.median(taken) for name, taken in times.items()}, counts.pop()
+
+
+class _Updates:
+    """What was measured over one graph."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, list[float]] = {"delete": [], "insert": []}
+        self.agains: list[float] = []
+        self.count = 0
+
+    @property
+    def again(self) -> float:
+        """Return the median seconds of computing all of it."""
+        return statistics.median(self.agains)
+
+    @property
+    def speedups(self) -> list[float]:
+        """Return, for each change, how much longer computing all of it takes."""
+        return [self.again / taken for kind in self.taken.values() for taken in kind]
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Return the milliseconds of each kind of change."""
+        return [(kind, f"{_ms(taken, 0.5)} / {_ms(taken, 0.99)} ms") for kind, taken in self.taken.items()]
+
+
+def _ms(taken: Sequence[float], share: float) -> str:
+    return f"{sorted(taken)[int(share * (len(taken) - 1))] * 1e3:,.2f}"
+
+
+def _updates(edges: Edges, changes: int, repeats: int) -> _Updates:
+    program = ev.Program.parse(
+        f"{_EDGE}; CREATE TABLE root (r BIGINT NOT NULL); CREATE MATERIALIZED VIEW v AS {_REACHED};"
+    )
+    rng = random.Random(1)
+    roots = [(rng.choice(edges)[0],) for _ in range(_ROOTS)]
+    found = _Updates()
+    with tempfile.TemporaryDirectory() as folder:
+        site = ev.Site.open(str(Path(folder) / "site.db"), program)
+        site.insert("root", roots)
+        site.insert("edge", edges)
+        plain = _Plain(Path(folder) / "plain.db", edges, roots)
+        for turn in range(repeats):
+            for edge in rng.sample(edges, changes // repeats):
+                for kind in ("delete", "insert"):
+                    start = time.perf_counter()
+                    site.delete("edge", [edge]) if kind == "delete" else site.insert("edge", [edge])
+                    found.taken[kind].append(time.perf_counter() - start)
+            found.agains.append(plain.compute_again())
+            if turn in (0, repeats - 1) and site.rows("v") != plain.rows():
+                raise AssertionError("the view is not what SQLite computes")
+        found.count = len(plain.rows())
+        plain.close()
+        site.close()
+    return found
+
+
+class _Plain:
+    """The same query in bare SQLite, its result in a table."""
+
+    def __init__(self, path: Path, edges: Edges, roots: Sequence[tuple[int]]) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        for statement in (
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA cache_size = -65536",
+            "CREATE TABLE edge (a INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (a, b)) WITHOUT ROWID",
+            "CREATE TABLE root (r INTEGER PRIMARY KEY)",
+            "CREATE TABLE v (x INTEGER NOT NULL, y INTEGER NOT NULL, PRIMARY KEY (x, y)) WITHOUT ROWID",
+            "BEGIN",
+        ):
+            self._connection.execute(statement)
+        self._connection.executemany("INSERT INTO edge VALUES (?, ?)", edges)
+        self._connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", roots)
+        self._connection.execute("COMMIT")
+
+    def compute_again(self) -> float:
+        """Empty the table and fill it; return the seconds."""
+        start = time.perf_counter()
+        self._connection.execute("BEGIN")
+        self._connection.execute("DELETE FROM v")
+        self._connection.execute(f"INSERT INTO v {_REACHED}")
+        self._connection.execute("COMMIT")
+        return time.perf_counter() - start
+
+    def rows(self) -> list[tuple[int, int]]:
+        return self._connection.execute("SELECT x, y FROM v ORDER BY 1, 2").fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
