@@ -40,7 +40,7 @@ _ROOTS = 10
 def run(*, quick: bool) -> Result:
     """Measure; quick: 300 nodes, a tree of 6 levels, graphs of 2,000 and 5,000 edges."""
     repeats = 5
-    nodes, depth = (300, 6) if quick else (2_000, 9)
+    nodes, depth = (300, 6) if quick else (2_000, 10)
     sizes = (2_000, 5_000) if quick else (10_000, 100_000, 300_000)
     changes = 40 if quick else 200
     figures: dict[str, float] = {}

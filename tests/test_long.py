@@ -22,6 +22,7 @@ SLICE = {
     "pipelines": 0,  # some are in tests/streams/test_titan.py
     "planner": 10,
     "processes": 1,
+    "recursion": 0,  # 1,000 are in tests/engines/sqlite/recursion
     "simulation": 5,
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py

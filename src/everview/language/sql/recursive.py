@@ -34,7 +34,7 @@ from everview.language.plan import (
     types_of,
 )
 from everview.language.printing import expression_text
-from everview.language.recursion import Clause, NotMonotoneError, clauses_of, reads_group, refuse_subqueries
+from everview.language.recursion import Clause, NotMonotoneError, clauses_of, refuse_subqueries
 from everview.language.sql.context import Context
 from everview.language.sql.source import folded
 from everview.language.types import Type, common_type
@@ -65,7 +65,7 @@ def in_order(queries: Mapping[str, Named]) -> Iterator[tuple[list[Named], bool]]
 def bind_recursive(
     group: Sequence[Named], context: Context, bind: Callable[[exp.Expr, Context], Plan]
 ) -> dict[str, Plan]:
-    """The plans of queries that read each other; of one that turns out not to, the plan as it is."""
+    """The plans of queries that read each other."""
     source = context.source
     if context.parameters.allowed:
         raise source.error(
@@ -81,8 +81,6 @@ def bind_recursive(
         if wider == schemas:
             break
         schemas = wider
-    if not any(reads_group(plan, schemas.keys()) for plan in plans.values()):
-        return plans  # the name meant a query further in
     _check(group, schemas, plans, context)
     names = tuple(schemas)
     return {
@@ -92,10 +90,24 @@ def bind_recursive(
 
 
 def _mentions(node: exp.Expr, names: set[str]) -> bool:
+    """Whether a query reads one of these names, and not a query of its own WITH by that name."""
     return any(
-        isinstance(table.this, exp.Identifier) and folded(table.this) in names
+        isinstance(table.this, exp.Identifier)
+        and folded(table.this) in names
+        and not _is_renamed(table, folded(table.this), node)
         for table in node.find_all(exp.Table)
     )
+
+
+def _is_renamed(table: exp.Expr, name: str, root: exp.Expr) -> bool:
+    """Whether a WITH between a table and the root, the root's own included, gives its name to another query."""
+    around: exp.Expr | None = table
+    while around is not None:
+        with_ = around.args.get("with_")
+        if with_ is not None and name in {folded(cte.args["alias"].this) for cte in with_.expressions}:
+            return True
+        around = None if around is root else around.parent
+    return False
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:
