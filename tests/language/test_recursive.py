@@ -81,8 +81,8 @@ def test_queries_that_read_each_other():
 
 def test_a_query_may_read_the_recursion_twice():
     query = (
-        "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM edge UNION SELECT t.x, u.y FROM t JOIN t u ON t.y = u.x) "
-        "SELECT * FROM t"
+        "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM edge "
+        "UNION SELECT t.x, u.y FROM t JOIN t u ON t.y = u.x) SELECT * FROM t"
     )
     assert rows(query, [(1, 2), (2, 3), (3, 1)]) == [(x, y) for x in (1, 2, 3) for y in (1, 2, 3)]
 
@@ -112,7 +112,8 @@ def test_a_name_that_means_another_query_further_in_is_not_recursive():
 
 
 def test_null_may_come_in_by_the_recursion():
-    query = "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM edge UNION SELECT y, nullif(x, 1) FROM t) SELECT * FROM t"
+    base, more = "SELECT a, b FROM edge", "SELECT y, nullif(x, 1) FROM t"
+    query = f"WITH RECURSIVE t(x, y) AS ({base} UNION {more}) SELECT * FROM t"
     program = Program.parse(f"{TABLES} CREATE MATERIALIZED VIEW v AS {query};")
     assert [field.nullable for field in program.views["v"].schema] == [True, True]
     found = evaluate_views(program, {"edge": [(1, 2)]})["v"].rows

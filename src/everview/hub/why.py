@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from everview.algebra import provenance as algebra
 from everview.engines.spark.relational import compile_plan
 from everview.engines.spark.types import arrow_rows, arrow_table, from_arrow
-from everview.errors import LimitError
+from everview.errors import LimitError, ProgramError
 from everview.hub.contents import contents
 from everview.hub.files import Files
 from everview.hub.jobs import job
@@ -23,7 +23,7 @@ from everview.hub.narrowing import Narrowed, Narrowing
 from everview.hub.record import Record
 from everview.hub.tables import Catalog
 from everview.language.identity import tuple_id
-from everview.language.plan import Distinct, Plan, Scan
+from everview.language.plan import Distinct, Fixpoint, Plan, Scan
 from everview.language.values import check_rows
 from everview.planner.rewrite import rewrite
 from everview.planner.why.answer import Named, Provenance, answer
@@ -101,6 +101,10 @@ class _Witnesses:
         if one is not None:
             return [(one, row) for row in rows]
         return [(row[: question.width], row[question.width :]) for row in rows]
+
+    def recursive(self, group: Fixpoint) -> Mapping[str, Scan]:
+        """A hub has no recursive views: it refuses to open a program with one."""
+        raise ProgramError(f"a hub does not keep {group.result}, which is recursive")
 
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
         """Rows of relations stand for themselves."""

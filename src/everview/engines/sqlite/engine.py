@@ -68,6 +68,8 @@ class Engine:
     """The views, rewritten one by one."""
     shared: dict[str, Plan] = field(default_factory=dict)
     """The views as they are kept: what several compute is a part of its own, kept once."""
+    recursive: dict[tuple[tuple[str, ...], tuple[Plan, ...]], dict[str, Scan]] = field(default_factory=dict)
+    """The groups of recursive relations, and what reads each of them."""
     _rows: dict[str, str] = field(default_factory=dict, init=False)
     """Relation or view → the statement that reads it: to write that takes longer than to read a few rows."""
 
@@ -94,6 +96,13 @@ class Engine:
         for name, plan in self.shared.items():
             plain = isinstance(plan, Scan) and (plan.name in self.received or plan.name in self.published)
             self.nodes[name] = compiler.node(plan) if plain else compiler.kept(plan)
+        for group, nodes in compiler.groups():
+            scans = {
+                name: Scan(f"{internal('recursive')} {len(self.recursive)} {name}", node.schema)
+                for name, node in nodes.items()
+            }
+            self.nodes.update((scans[name].name, node) for name, node in nodes.items())
+            self.recursive[group] = scans
         for published in self.own():
             published.follow(self.circuit, self.nodes[published.view.name])
 

@@ -14,7 +14,7 @@ from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.scalars.storage import store_rows
 from everview.language.expressions import Literal
 from everview.language.identity import tuple_id
-from everview.language.plan import Plan, Scan, Values
+from everview.language.plan import Fixpoint, Plan, Scan, Values
 from everview.language.relations import Relation
 from everview.language.types import Field
 from everview.planner.why.answer import Named, Provenance, answer
@@ -42,14 +42,21 @@ class Witnesses:
         Of a tuple whose relation is not here, its values are those that derived rows show.
         """
         program = self.reading.store.program
-        element = Tracing(self).why(Scan(name, program.schema(name)), row)
-        return answer(program, element, self._known.values())
+        tracing, scan = Tracing(self), Scan(name, program.schema(name))
+        element = tracing.why(scan, row)
+        return answer(program, element, self._known.values(), tracing.proof(scan, row))
 
     @property
     def plans(self) -> Mapping[str, Plan]:
         """The plans of the views that are made here."""
         engine = self.reading.store.engine
-        return {name: plan for name, plan in engine.plans.items() if name not in engine.received}
+        # The tables of a recursion are known by its plan as it was compiled, where parts of views are shared.
+        plans = engine.shared if engine.recursive else engine.plans
+        return {name: plan for name, plan in plans.items() if name not in engine.received}
+
+    def recursive(self, group: Fixpoint) -> Mapping[str, Scan]:
+        """The tables of a group, under names of their own."""
+        return self.reading.store.engine.recursive[group.names, group.plans]
 
     def pairs(self, question: Question) -> list[tuple[Row, Row]]:
         """A question is one SELECT, or one for every so many rows."""

@@ -100,7 +100,7 @@ def _mentions(node: exp.Expr, names: set[str]) -> bool:
 
 
 def _is_renamed(table: exp.Expr, name: str, root: exp.Expr) -> bool:
-    """Whether a WITH between a table and the root, the root's own included, gives its name to another query."""
+    """Whether a WITH between a table and the root, also the root's own, gives the name another meaning."""
     around: exp.Expr | None = table
     while around is not None:
         with_ = around.args.get("with_")

@@ -10,8 +10,9 @@ from everview.algebra import provenance as algebra
 from everview.algebra.ids import Id
 from everview.language.order import row_order_key
 from everview.language.program import Program
+from everview.planner.why.proofs import Proof
 
-__all__ = ["Named", "Provenance", "Witness", "answer"]
+__all__ = ["Named", "Proof", "Provenance", "Witness", "answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,11 @@ class Named:
 class Provenance:
     """Why a row is there. `monomials` are the minimal sets of ids; `str()` prints them as t1·t3 + t2."""
 
-    def __init__(self, element: algebra.Provenance, witnesses: Sequence[Witness]) -> None:
+    def __init__(
+        self, element: algebra.Provenance, witnesses: Sequence[Witness], proof: Proof | None = None
+    ) -> None:
+        self.proof = proof
+        """Of a row of a recursive view: a smallest proof, a tree."""
         self._element = element
         self._witnesses = tuple(witnesses)
         self._labels: dict[Id, str] = {witness.id: witness.label for witness in witnesses}
@@ -73,7 +78,9 @@ class Provenance:
         return f"<Provenance {self}>"
 
 
-def answer(program: Program, element: algebra.Provenance, known: Iterable[Named]) -> Provenance:
+def answer(
+    program: Program, element: algebra.Provenance, known: Iterable[Named], proof: Proof | None = None
+) -> Provenance:
     """The provenance with its rows labelled t1, t2, … by relation, then in the order of rows."""
 
     def order(found: Named) -> tuple[Any, ...]:
@@ -85,4 +92,4 @@ def answer(program: Program, element: algebra.Provenance, known: Iterable[Named]
         Witness(f"t{number}", found.id, found.relation, found.values, found.origin)
         for number, found in enumerate(used, start=1)
     ]
-    return Provenance(element, witnesses)
+    return Provenance(element, witnesses, proof)

@@ -19,7 +19,7 @@ from everview.language.expressions import (
     shift,
     substitute,
 )
-from everview.language.plan import Filter, Join, JoinKind, Plan, Scan, Schema
+from everview.language.plan import Filter, Fixpoint, Join, JoinKind, Plan, Scan, Schema
 from everview.planner.conditions import equal, same
 from everview.planner.facts import EquiPair, equi_keys
 
@@ -101,6 +101,10 @@ class Evidence(Protocol):
 
     def pairs(self, question: Question) -> list[tuple[Row, Row]]:
         """Each given row with each row of the plan that meets it, in any order, a pair once or more often."""
+        ...
+
+    def recursive(self, group: Fixpoint) -> Mapping[str, Scan]:
+        """What reads the rows of each relation of a group, as they are kept."""
         ...
 
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, Provenance]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from everview.algebra.ids import Id
@@ -29,11 +30,13 @@ from everview.language.plan import (
     Except,
     Field,
     Filter,
+    Fixpoint,
     Intersect,
     Join,
     JoinKind,
     Plan,
     Project,
+    RecursiveScan,
     Scan,
     Schema,
     TopK,
@@ -45,6 +48,7 @@ from everview.language.types import Kind
 from everview.planner.conditions import all_columns, rejects_null, same
 from everview.planner.outer import without_partner
 from everview.planner.why.evidence import Evidence, Question, Row
+from everview.planner.why.proofs import Fact, Proof, Search
 
 __all__ = ["Tracing"]
 
@@ -57,6 +61,7 @@ class Tracing:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self._known: defaultdict[str, dict[Row, Provenance]] = defaultdict(dict)
+        self._searches: dict[object, Search] = {}
 
     def why(self, scan: Scan, row: Row) -> Provenance:
         """Why a row of a relation or view is there; 0 for one that is not."""
@@ -100,8 +105,55 @@ class Tracing:
                 return self._groups(plan.input, plan.keys, keys)
             case Window():
                 return self._window(plan, rows)
+            case Fixpoint():
+                return self._recursive(plan, rows)
+            case RecursiveScan():
+                raise AssertionError(f"{plan.name} is read outside its recursion")
             case _:
                 assert_never(plan)
+
+    def proof(self, scan: Scan, row: Row) -> Proof | None:
+        """The proof of a row of a recursive view that was traced; none for other rows."""
+        plan = self._evidence.plans.get(scan.name)
+        while plan is not None:
+            match plan:
+                case Fixpoint(names, plans=plans, result=result):
+                    search, fact = self._searches.get((names, plans)), Fact(result, row)
+                    if search is None or fact not in search.chosen:
+                        return None
+                    return replace(search.proof(fact), relation=scan.name)
+                case Project() if (places := _inverse(plan)) is not None:
+                    row, plan = tuple(row[place] for place in places), plan.input
+                case Filter() | Distinct():
+                    plan = plan.input
+                case Scan():
+                    plan = self._evidence.plans.get(plan.name)
+                case _:
+                    return None
+        return None
+
+    def _recursive(self, plan: Fixpoint, rows: Sequence[Row]) -> Reasons:
+        """One proof of each row suffices: the rows of the inputs that it ends with."""
+        search = self._searches.setdefault((plan.names, plan.plans), Search(self._evidence, plan))
+        search = replace(search, group=plan)
+        search.prove(rows)
+        facts = {row: Fact(plan.result, row) for row in rows}
+        ids = self._ids(search, search.behind(list(facts.values())))
+        return {row: Provenance([ids[fact]]) for row, fact in facts.items()}
+
+    def _ids(self, search: Search, facts: Sequence[Fact]) -> Mapping[Fact, frozenset[Id]]:
+        """The ids that proofs of facts end with; of several reasons for an input's row a smallest."""
+        wanted: defaultdict[Plan, dict[Row, None]] = defaultdict(dict)
+        for fact in facts:
+            for plan, row in search.chosen[fact].inputs():
+                wanted[plan][row] = None
+        reasons = {plan: self._trace(plan, list(rows)) for plan, rows in wanted.items()}
+        found: dict[Fact, frozenset[Id]] = {}
+        for fact in facts:
+            chosen = search.chosen[fact]
+            own = [_least(reasons[plan][row]) for plan, row in chosen.inputs()]
+            found[fact] = frozenset[Id]().union(*own, *(found[premise] for premise in chosen.facts()))
+        return found
 
     def _project(self, plan: Project, rows: Sequence[Row]) -> Reasons:
         """Any row that is projected to it suffices."""
@@ -223,6 +275,10 @@ def _sum(reasons: Iterable[Provenance]) -> Provenance:
     """All of them as alternatives; put together once, for each time takes as long."""
     found = list(reasons)
     return found[0] if len(found) == 1 else Provenance({m for reason in found for m in reason.monomials})
+
+
+def _least(reason: Provenance) -> frozenset[Id]:
+    return min(reason.monomials, key=lambda monomial: (len(monomial), sorted(monomial)), default=frozenset())
 
 
 def _inverse(plan: Project) -> list[int] | None:

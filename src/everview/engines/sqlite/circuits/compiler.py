@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -66,6 +66,10 @@ class Compiler:
     _stored: dict[Plan, Node] = field(default_factory=dict)
     _groups: Groups = field(default_factory=Groups)
     _count: int = 0
+
+    def groups(self) -> Iterator[tuple[tuple[tuple[str, ...], tuple[Plan, ...]], dict[str, Node]]]:
+        """Yield the groups of recursive relations: their names and plans, and their nodes."""
+        return self._groups.nodes()
 
     def number(self) -> int:
         """Return a number for the names of one operator's tables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,10 @@ class Groups:
     _known: dict[tuple[tuple[str, ...], tuple[Schema, ...], tuple[Plan, ...]], dict[str, Node]] = field(
         default_factory=dict
     )
+
+    def nodes(self) -> Iterator[tuple[tuple[tuple[str, ...], tuple[Plan, ...]], dict[str, Node]]]:
+        """Yield the names and plans of each group, and its nodes."""
+        return (((names, plans), nodes) for (names, _, plans), nodes in self._known.items())
 
     def node(self, compiler: Compiler, plan: Fixpoint) -> Node:
         """Return the node of a Fixpoint."""
