@@ -10,7 +10,7 @@ import typer
 from everview.cli.options import Debug, Json, Store, open_store, print_json, size
 
 if TYPE_CHECKING:
-    from everview.planner.why.answer import Provenance
+    from everview.planner.why.answer import Proof, Provenance
 
 __all__ = ["explain", "query", "status", "why"]
 
@@ -94,6 +94,8 @@ def why(
     if not found:
         sys.stdout.write(f"{view} has no such row\n")
     _print_witnesses(found)
+    if found.proof is not None:
+        sys.stdout.write(f"\n{found.proof}\n")
 
 
 def _as_object(found: Provenance) -> dict[str, Any]:
@@ -116,7 +118,23 @@ def _as_object(found: Provenance) -> dict[str, Any]:
             }
             for witness in tuples
         ],
+        **({} if found.proof is None else {"proof": _proof(found.proof)}),
     }
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    """A proof as nested objects, premises inside."""
+    from everview.cli.json_lines import json_value  # noqa: PLC0415
+
+    made: dict[int, dict[str, Any]] = {}
+    for _, part in reversed(list(proof.walk())):
+        premises = [made[id(premise)] for premise in part.premises]
+        made[id(part)] = {
+            "relation": part.relation,
+            "row": [json_value(cell) for cell in part.row],
+            "premises": premises,
+        }
+    return made[id(proof)]
 
 
 def _print_witnesses(found: Provenance) -> None:

@@ -34,11 +34,12 @@ from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.engines.sqlite.streams import Stream
-from everview.language.plan import Plan, Scan
+from everview.language.plan import Fixpoint, Plan, Scan
 from everview.language.program import Program
 from everview.planner.exchange import Exchange
 from everview.planner.facts import Facts, catalog_of
 from everview.planner.rules.share import share
+from everview.planner.walking import over
 
 OnChange = Callable[[sqlite3.Connection, Changed], None]
 
@@ -70,6 +71,8 @@ class Engine:
     """The views as they are kept: what several compute is a part of its own, kept once."""
     recursive: dict[tuple[tuple[str, ...], tuple[Plan, ...]], dict[str, Scan]] = field(default_factory=dict)
     """The groups of recursive relations, and what reads each of them."""
+    recursion_faults: list[str] = field(default_factory=list)
+    """What finds rows of them that should not be there, or that are missing."""
     _rows: dict[str, str] = field(default_factory=dict, init=False)
     """Relation or view → the statement that reads it: to write that takes longer than to read a few rows."""
 
@@ -103,8 +106,15 @@ class Engine:
             }
             self.nodes.update((scans[name].name, node) for name, node in nodes.items())
             self.recursive[group] = scans
+        self.recursion_faults += compiler.recursion_faults()
         for published in self.own():
             published.follow(self.circuit, self.nodes[published.view.name])
+
+    def over_recursions(self, plan: Plan) -> Plan:
+        """Return a plan as it was compiled, with recursions read where they are kept."""
+        if isinstance(plan, Fixpoint):
+            return self.recursive[plan.names, plan.plans][plan.result]
+        return over(plan, self.over_recursions)
 
     @property
     def sources(self) -> dict[str, StoredRelation | Received | Published | ReceivedPartials]:

@@ -119,14 +119,23 @@ def examine_views(store: Store) -> Iterator[Finding]:
             yield Finding("error", "views", text, "restore it from a backup, and tell us: views follow rows")
         else:
             same += 1
+    unproved = [sql for sql in store.engine.recursion_faults if _has_rows(store, sql)]
+    if unproved:
+        text = "rows of a recursive view are not derived from its inputs, or others are missing"
+        yield Finding("error", "views", text, "restore it from a backup, and tell us: views follow rows")
     yield Finding("fine", "views", f"{same} are what their inputs make")
     if received:
         yield Finding("fine", "views", f"{', '.join(received)}: received from other sites, not computed here")
 
 
+def _has_rows(store: Store, sql: str) -> bool:
+    return store.writer.connection.execute(f"SELECT EXISTS ({sql})").fetchone()[0] == 1
+
+
 def _difference(store: Store, reading: Reading, view: str) -> tuple[int, str]:
     """How many rows of a view are too many or missing, and some of them."""
-    plan = store.program.views[view].plan
+    engine = store.engine
+    plan = engine.over_recursions(engine.shared[view]) if engine.recursive else store.program.views[view].plan
     made, width = reading.batch(strict=False).query(rewrite(plan)), len(plan.schema)
     columns = ", ".join(f"c{place}" for place in range(width))
     named = f"WITH kept({columns}, w) AS ({store.engine.rows_sql(view)}), made({columns}, w) AS ({made})"

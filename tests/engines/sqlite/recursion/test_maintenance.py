@@ -7,6 +7,7 @@ import pytest
 
 import everview as ev
 from everview.engines.reference.evaluate import evaluate_views
+from everview.engines.sqlite.examining import examine_views
 from everview.errors import ProgramError
 
 EDGE = "CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL);"
@@ -181,3 +182,25 @@ def test_no_index_is_kept_twice(tmp_path):
             "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name LIKE 'everview_f%'"
         ).fetchall()
     assert [name for (name,) in made] == ["everview_f1_0_by_c1"]
+
+
+def test_a_store_is_examined(tmp_path):
+    def findings():
+        with ev.Site.open(tmp_path / "s.db", program) as site:
+            return [finding.text for finding in examine_views(site._store) if finding.level == "error"]
+
+    program = ev.Program.parse(EDGE + CLOSURE + "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM v;")
+    with ev.Site.open(tmp_path / "s.db", program) as site:
+        site.insert("edge", [(1, 2), (2, 1), (2, 3)])
+    assert findings() == []
+    tamper(tmp_path, "INSERT INTO everview_f1_0 (c0, c1, r) VALUES (7, 8, 1), (8, 7, 1)")
+    assert any("are not derived from its inputs" in text for text in findings())
+    tamper(tmp_path, "DELETE FROM everview_f1_0 WHERE c0 = 7 OR c1 = 7")
+    assert findings() == []
+    tamper(tmp_path, "DELETE FROM everview_f1_0 WHERE c0 = 1 AND c1 = 3")
+    assert any("others are missing" in text for text in findings())
+
+
+def tamper(folder, sql):
+    with sqlite3.connect(folder / "s.db") as connection:
+        connection.execute(sql)

@@ -71,6 +71,10 @@ class Compiler:
         """Yield the groups of recursive relations: their names and plans, and their nodes."""
         return self._groups.nodes()
 
+    def recursion_faults(self) -> list[str]:
+        """Return what finds rows of recursive relations that should not be there, or that are missing."""
+        return list(self._groups.faults())
+
     def number(self) -> int:
         """Return a number for the names of one operator's tables."""
         self._count += 1

@@ -29,20 +29,27 @@ _HOW = (
 class Groups:
     """The groups of recursive relations in a circuit; several Fixpoints may show relations of one group."""
 
-    _known: dict[tuple[tuple[str, ...], tuple[Schema, ...], tuple[Plan, ...]], dict[str, Node]] = field(
+    _known: dict[tuple[tuple[str, ...], tuple[Schema, ...], tuple[Plan, ...]], _Group] = field(
         default_factory=dict
     )
 
     def nodes(self) -> Iterator[tuple[tuple[tuple[str, ...], tuple[Plan, ...]], dict[str, Node]]]:
         """Yield the names and plans of each group, and its nodes."""
-        return (((names, plans), nodes) for (names, _, plans), nodes in self._known.items())
+        return (((names, plans), group.nodes()) for (names, _, plans), group in self._known.items())
+
+    def faults(self) -> Iterator[str]:
+        """Yield what finds rows that nothing earlier supports, or that are derived and not there.
+
+        Where neither finds any, the rows are the least ones that the clauses allow.
+        """
+        return (sql for group in self._known.values() for sql in group.faults())
 
     def node(self, compiler: Compiler, plan: Fixpoint) -> Node:
         """Return the node of a Fixpoint."""
         key = plan.names, plan.schemas, plan.plans
         if key not in self._known:
-            self._known[key] = _Group(compiler, plan).nodes()
-        return self._known[key][plan.result]
+            self._known[key] = _Group(compiler, plan)
+        return self._known[key].nodes()[plan.result]
 
 
 class _Group:
@@ -80,6 +87,17 @@ class _Group:
 
     def nodes(self) -> dict[str, Node]:
         return {name: self._node(table) for name, table in self._tables.items()}
+
+    def faults(self) -> Iterator[str]:
+        for name, table in self._tables.items():
+            alias = self._circuit.names.alias()
+            unsupported = self._unsupported(name, alias) or " AND 1"
+            yield f"SELECT {listed(table.of(alias))} FROM {table.state.name} AS {alias} WHERE 1{unsupported}"
+        yield from (sql for _, variant in self._variants for sql in variant.missing())
+
+    def _unsupported(self, name: str, alias: str) -> str:
+        found = (sql for owner, v in self._variants if owner == name for sql in v.support(alias))
+        return "".join(f" AND NOT {sql}" for sql in found)
 
     def _node(self, table: Tables) -> Node:
         circuit = self._circuit
@@ -140,11 +158,10 @@ class _Group:
     def _judgement(self, name: str, table: Tables) -> str:
         """Of the doubtful rows that are still there, those that nothing earlier supports."""
         alias = self._circuit.names.alias()
-        found = [sql for owner, v in self._variants if owner == name for sql in v.support(alias)]
         names = listed((*table.columns, "r"))
         shown = listed((*table.of(alias), f"{alias}.r"))
-        unsupported = "".join(f" AND NOT {sql}" for sql in found)
         return (
             f"INSERT INTO {table.last} ({names}) SELECT {shown} FROM {table.doubtful} AS y "
-            f"CROSS JOIN {table.state.name} AS {alias} WHERE {table.same(alias, 'y')}{unsupported}"
+            f"CROSS JOIN {table.state.name} AS {alias} WHERE {table.same(alias, 'y')}"
+            f"{self._unsupported(name, alias)}"
         )

@@ -116,14 +116,23 @@ class ClauseVariants:
             for body in self._bodies({place: self._temporary(table, table.delta)}):
                 yield self._grow_new(body)
 
+    def missing(self) -> Iterator[str]:
+        """Yield what finds rows that the clause derives from the rows there are, and that are not there."""
+        for body in self._bodies({}):
+            found = body.filter(*self._absent(body), self._not_there(self._head(body)))
+            yield found.sql(columns=self._head(body))
+
     def _grow_new(self, body: Select) -> str:
         head = self._head(body)
+        return self._grow(body.filter(*self._absent(body), self._not_there(head)), body, head)
+
+    def _not_there(self, head: Sequence[str]) -> Condition:
         alias = self.circuit.names.alias()
         state = self.head.state.name
         there = (
             f"SELECT 1 FROM {state} AS {alias} WHERE {same_row(self.head.schema, self.head.of(alias), head)}"
         )
-        return self._grow(body.filter(*self._absent(body), Condition(f"NOT EXISTS ({there})")), body, head)
+        return Condition(f"NOT EXISTS ({there})")
 
     def _grow(self, found: Select, body: Select, row: Sequence[str], *, order: bool = False) -> str:
         names = listed((*self.head.columns, LEVEL))
