@@ -187,3 +187,16 @@ def test_a_missing_store_is_not_created(fails, here, command):
     assert fails(command, "no.db", *words).startswith("no.db does not exist; `everview init no.db")
     assert not (here / "no.db").exists()
     assert fails(command, ".", *words).startswith(". is no file")
+
+
+def test_a_datalog_program_and_the_proof_of_a_row(run, here, fails):
+    rules = "p(x, y) :- e(x, y).\np(x, z) :- p(x, y), e(y, z).\n"
+    (here / "p.dl").write_text(f".decl e(a: number, b: number)\n.decl p(a: number, b: number)\n{rules}")
+    run("init", "d.db", "--program", "p.dl")
+    run("insert", "d.db", "e", "-", "-f", "csv", stdin="a,b\n1,2\n2,3\n")
+    assert run("query", "d.db", "SELECT * FROM p", "--csv") == "a,b\n1,2\n1,3\n2,3\n"
+    assert run("why", "d.db", "p", "a=1", "b=3").endswith("\np(1, 3)\n  p(1, 2)\n    e(1, 2)\n  e(2, 3)\n")
+    proof = json.loads(run("why", "d.db", "p", "a=1", "b=3", "--json"))["proof"]
+    assert [premise["relation"] for premise in proof["premises"]] == ["p", "e"]
+    (here / "bad.dl").write_text("p(x) :- q(x).")
+    assert "line 1, column 1: p is not declared" in fails("check", "bad.dl")
