@@ -129,5 +129,7 @@ def test_a_hub_refuses_recursive_views():
         "CREATE TABLE e (a BIGINT, b BIGINT); CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(x, y) AS "
         "(SELECT a, b FROM e UNION SELECT t.x, e.b FROM t JOIN e ON t.y = e.a) SELECT * FROM t"
     )
-    with pytest.raises(ProgramError, match=r"a hub does not keep recursive views yet \(leave the view to sites"):
+    with pytest.raises(
+        ProgramError, match=r"a hub does not keep recursive views yet \(leave the view to sites"
+    ):
         circuit_of(program)

@@ -147,7 +147,7 @@ class _Group:
                 judgements=[self._judgement(name, table) for name, table in self._tables.items()],
                 returns=[sql for v in variants for sql in v.returns()],
                 seeds=[sql for v in variants for sql in v.seeds(touched)],
-                grows=[sql for v in variants for sql in v.grows()],
+                grows=[[sql for v in variants for sql in v.grows(turn)] for turn in (0, 1)],
                 read=frozenset(
                     table.change for table in self._tables.values() if table.change in self._circuit.demanded
                 ),

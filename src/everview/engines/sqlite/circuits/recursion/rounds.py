@@ -33,7 +33,8 @@ class Rounds:
     """What fills `last` from `doubtful`, one for each of the tables."""
     returns: Sequence[str]
     seeds: Sequence[str]
-    grows: Sequence[str]
+    grows: Sequence[Sequence[str]]
+    """What the rows of either table that grows derive."""
     read: frozenset[str]
     """The changes that somebody reads."""
     negates: bool
@@ -75,27 +76,23 @@ class Rounds:
 
     def _grow(self, connection: sqlite3.Connection, *, went: bool) -> None:
         added = _changes(connection, [*(self.returns if went else ()), *self.seeds])
+        turn = 0
         while added:
             for table in self.tables:
                 names = listed((*table.columns, LEVEL))
-                connection.execute(f"DELETE FROM {table.delta}")
-                moved = f"INSERT INTO {table.delta} ({names}) SELECT {names} FROM {table.next}"
-                if connection.execute(moved).rowcount <= 0:
-                    continue
-                connection.execute(f"DELETE FROM {table.next}")
-                state = table.state.name
-                connection.execute(f"INSERT INTO {state} ({names}) SELECT {names} FROM {table.delta}")
-                if table.change in self.read:
-                    self._report_added(connection, table, went=went)
-            added = _changes(connection, self.grows)
-        for table in self.tables:
-            connection.execute(f"DELETE FROM {table.delta}")
+                moved = f"INSERT INTO {table.state.name} ({names}) SELECT {names} FROM {table.grown[turn]}"
+                if connection.execute(moved).rowcount > 0 and table.change in self.read:
+                    self._report_added(connection, table, table.grown[turn], went=went)
+            added = _changes(connection, self.grows[turn])
+            for table in self.tables:
+                connection.execute(f"DELETE FROM {table.grown[turn]}")
+            turn = 1 - turn
 
-    def _report_added(self, connection: sqlite3.Connection, table: Tables, *, went: bool) -> None:
+    def _report_added(self, connection: sqlite3.Connection, table: Tables, grown: str, *, went: bool) -> None:
         own = listed(table.of("x"))
         known = f"WHERE NOT EXISTS (SELECT 1 FROM {table.gone} AS g WHERE {table.same('g', 'x')})"
         connection.execute(
-            f"INSERT INTO {table.change} SELECT {own}, 1 FROM {table.delta} AS x {known if went else ''}"
+            f"INSERT INTO {table.change} SELECT {own}, 1 FROM {grown} AS x {known if went else ''}"
         )
 
     def _report_gone(self, connection: sqlite3.Connection, table: Tables) -> None:

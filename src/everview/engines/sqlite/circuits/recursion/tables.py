@@ -24,10 +24,9 @@ class Tables:
     number: int
     schema: Schema
     state: StateTable
-    delta: str
-    """What the last round of growth added."""
-    next: str
-    """What the round that is under way adds."""
+    grown: tuple[str, str]
+    """What the last round of growth added, and what the one under way adds: they take turns, the first fills
+    the first."""
     doubtful: str
     """Rows that lost a derivation, and may have no other."""
     last: str
@@ -77,8 +76,7 @@ def declare(circuit: Circuit, name: str, number: int, schema: Schema) -> Tables:
         number,
         schema,
         state,
-        delta=temporary("t"),
-        next=temporary("u"),
+        grown=(temporary("t"), temporary("u")),
         doubtful=temporary("y"),
         last=temporary("l"),
         gone=temporary("g"),

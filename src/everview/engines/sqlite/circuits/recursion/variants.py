@@ -92,15 +92,16 @@ class ClauseVariants:
     # What a change adds.
 
     def returns(self) -> Iterator[str]:
-        """Yield what fills `next` with rows in `gone` that have another derivation from what is left."""
+        """Yield what fills the first of `grown` with rows in `gone` that what is left derives."""
         for body in self._bodies({}):
             alias = self.circuit.names.alias()
             found = self._led_by(body, alias)
             found = replace(found, sources=(Source(self.head.gone, alias, delta=True), *found.sources))
-            yield self._grow(found.filter(*self._absent(body)), body, self.head.of(alias), order=True)
+            grown = self._grow(found.filter(*self._absent(body)), body, self.head.of(alias))
+            yield f"{grown} ORDER BY {len(self.head.columns) + 1}"  # the lowest proof first
 
     def seeds(self, changed: frozenset[str]) -> Iterator[str]:
-        """Yield what fills `next` with rows that changed inputs derive."""
+        """Yield what fills the first of `grown` with rows that changed inputs derive."""
         for place, plan in self._given():
             if self.inputs[plan].change in changed:
                 for body in self._bodies({place: self._changed(plan, ">")}):
@@ -110,11 +111,11 @@ class ClauseVariants:
                 for body in self._met(absence, "<"):
                     yield self._grow_new(body)
 
-    def grows(self) -> Iterator[str]:
-        """Yield what fills `next` with rows that the rows in `delta` derive."""
+    def grows(self, turn: int) -> Iterator[str]:
+        """Yield what fills the other of `grown` with rows that those in the one whose turn it is derive."""
         for place, table in self._recursive():
-            for body in self._bodies({place: self._temporary(table, table.delta)}):
-                yield self._grow_new(body)
+            for body in self._bodies({place: self._temporary(table, table.grown[turn])}):
+                yield self._grow_new(body, 1 - turn)
 
     def missing(self) -> Iterator[str]:
         """Yield what finds rows that the clause derives from the rows there are, and that are not there."""
@@ -122,9 +123,9 @@ class ClauseVariants:
             found = body.filter(*self._absent(body), self._not_there(self._head(body)))
             yield found.sql(columns=self._head(body))
 
-    def _grow_new(self, body: Select) -> str:
+    def _grow_new(self, body: Select, turn: int = 0) -> str:
         head = self._head(body)
-        return self._grow(body.filter(*self._absent(body), self._not_there(head)), body, head)
+        return self._grow(body.filter(*self._absent(body), self._not_there(head)), body, head, turn)
 
     def _not_there(self, head: Sequence[str]) -> Condition:
         alias = self.circuit.names.alias()
@@ -134,11 +135,10 @@ class ClauseVariants:
         )
         return Condition(f"NOT EXISTS ({there})")
 
-    def _grow(self, found: Select, body: Select, row: Sequence[str], *, order: bool = False) -> str:
+    def _grow(self, found: Select, body: Select, row: Sequence[str], turn: int = 0) -> str:
         names = listed((*self.head.columns, LEVEL))
         text = self._sql(found, [*row, self._level(body)])
-        tail = f" ORDER BY {len(row) + 1}" if order else ""
-        return f"INSERT OR IGNORE INTO {self.head.next} ({names}) {text}{tail}"
+        return f"INSERT OR IGNORE INTO {self.head.grown[turn]} ({names}) {text}"
 
     # Parts of statements.
 
