@@ -1,4 +1,5 @@
 """Datalog programs: rules over declared relations, compiled to the same plans as SQL.
 
-`ast` is what a text says, `parser` reads it, `compiler` gives it types and checks, and makes plans of it.
+`ast` is what a text says; `grammar`, `reader` and `parser` read it; `compiler` checks it, gives it types, and
+makes plans of it, rule by rule (`bodies`, `terms`); `facts` reads files of rows.
 """

@@ -2,8 +2,7 @@
 
 1. Rows that lost a derivation are doubtful. A doubtful row that no derivation from earlier rows supports
    goes, and those that it was used to derive become doubtful in turn, until none goes. What remains is
-   proved:
-   of its supports each is earlier, so they lead down to rows of the inputs.
+   proved: each of its supports is earlier, so they lead down to rows of the inputs.
 2. Rows that went and can be derived from what remains come back, at a higher level; changed inputs add rows;
    and what was added last derives more, until nothing is added (semi-naive).
 
