@@ -130,6 +130,6 @@ def test_a_hub_refuses_recursive_views():
         "(SELECT a, b FROM e UNION SELECT t.x, e.b FROM t JOIN e ON t.y = e.a) SELECT * FROM t"
     )
     with pytest.raises(
-        ProgramError, match=r"a hub does not keep recursive views yet \(leave the view to sites"
+        ProgramError, match=r"a hub does not keep recursive views yet \(sites do; take the view"
     ):
         circuit_of(program)

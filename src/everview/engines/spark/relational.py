@@ -51,7 +51,7 @@ _JOINS = {
 _INT_MAX = 2**31 - 1
 _RECURSION = Refusal(
     "hubs do not keep recursive views yet",
-    "leave it to sites, or let a site that hosts its inputs publish it",
+    "sites do; take the view out of the hub's program",
 )
 _PARTNERS = Refusal(
     "Python computes it, and Spark lets no Python say which rows have a partner",

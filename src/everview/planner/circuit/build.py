@@ -169,7 +169,7 @@ class Builder:
             case RecursiveScan() | Fixpoint():
                 raise ProgramError(
                     "a hub does not keep recursive views yet",
-                    hint="leave the view to sites, or let a site that hosts its inputs publish it",
+                    hint="sites do; take the view out of the hub's program",
                 )
             case Scan() | Filter() | Project() | UnionAll():
                 raise AssertionError(f"{type(plan).__name__} remembers nothing")
