@@ -204,3 +204,26 @@ def test_a_store_is_examined(tmp_path):
 def tamper(folder, sql):
     with sqlite3.connect(folder / "s.db") as connection:
         connection.execute(sql)
+
+
+LONG = (
+    ".decl e(a: number, b: number)\n.decl f(a: number, b: number)\n.decl u(a: number)\n.decl p(a: number)\n"
+)
+LONG += "p(x) :- u(x).\np(z) :- p(a), " + ", ".join(
+    f"{'ef'[n % 2]}({x}, {y})" for n, (x, y) in enumerate(zip("abcdghij", "bcdghijz", strict=True))
+)
+LONG += ", !u(z), c != h, f(q, r), q < r.\n"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rule_may_have_many_inputs(seed):
+    rng = random.Random(seed)
+    with ev.Site.open(":memory:", ev.Program.parse(LONG, language="datalog")) as site:
+        assert site.insert("u", [(0,)]) == 1
+        for _ in range(14):
+            with site.transaction():
+                for name in rng.choices("ef", k=3):
+                    row = (rng.randrange(4), rng.randrange(4))
+                    (site.delete if rng.random() < 0.4 else site.insert)(name, [row])
+            check(site)
+        assert len(site.rows("p")) > 1

@@ -2,6 +2,7 @@
 
 ::
 
+    bundles    clauses of many inputs, made to have few
     variants   the statements that apply a clause to what changed
     tables     the tables of one recursive relation
     rounds     the order in which statements run, round by round, until nothing changes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from everview.engines.sqlite.circuits.circuit import Changed, Procedure, Statement, consolidated, live
 from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.recursion.bundles import bundled
 from everview.engines.sqlite.circuits.recursion.rounds import Rounds
 from everview.engines.sqlite.circuits.recursion.tables import Tables, declare, listed
 from everview.engines.sqlite.circuits.recursion.variants import ClauseVariants, Input
@@ -58,7 +59,7 @@ class _Group:
     def __init__(self, compiler: Compiler, plan: Fixpoint) -> None:
         self._circuit = compiler.circuit
         try:
-            clauses = group_clauses(plan)
+            clauses = {name: tuple(map(bundled, found)) for name, found in group_clauses(plan).items()}
         except NotMonotoneError as error:
             raise ProgramError(
                 f"the recursion over {', '.join(plan.names)} cannot be kept: {error}",
