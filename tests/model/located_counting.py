@@ -1,9 +1,9 @@
 """Counting mode as a program: PSN's pick, fire and commit, with derivation sets and infinite-count sets.
 
 An update inserts or deletes one derivation of a fact: (fact, S, H), where S are all facts it was made from,
-and H those of them that go round in a circle. A place picks an update, fires the delta rules over what it held
-before and after, and commits. A deletion waits until what it deletes is there. Counts say how often something
-was derived, and of what goes round in a circle they mean nothing: what is shown is a set.
+and H those of them that go round in a circle. A place picks an update, fires the delta rules over what it
+held before and after, and commits. A deletion waits until what it deletes is there. Counts say how often a
+fact was derived, and of what goes round in a circle they mean nothing: what is shown is a set.
 
 `World` is the paper's: updates are picked in any order, none is lost. `Network` has channels that lose and
 repeat, updates that are numbered, and a detector that tells when all is quiet.
