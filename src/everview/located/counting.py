@@ -91,10 +91,11 @@ class CountingPlace:
             self._count(derived, count)
         self._before = {}
 
-    @property
-    def waiting(self) -> tuple[Update, ...]:
-        """Own updates that cannot be picked yet."""
-        return tuple(self._waiting)
+    def drain(self) -> list[Update]:
+        """Return one's own updates that cannot be picked yet, for them to be offered again."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        return waiting
 
     def rows(self, relation: str) -> set[tuple[object, ...]]:
         """The rows of a relation that are here: a set, for counts in a circle mean nothing."""

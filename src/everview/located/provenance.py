@@ -105,6 +105,10 @@ class ProvenancePlace:
         self._grow(bit, self._lengths.get(bit, 0), self.place)
         self._settle()
 
+    def hold(self, facts: Iterable[Fact]) -> None:
+        """Say, before anything is heard, which base facts are here: others' lengths of them are judged by it."""
+        self._written.update(self._bit(self._identify(fact)) for fact in facts)
+
     def hear(self, to: str, items: Iterable[Item]) -> None:
         """Take what was sent to this place, or what another is known to have been sent."""
         told = sorted(items, key=lambda item: isinstance(item, Derivation))  # lengths first
