@@ -43,6 +43,15 @@ odd(@s, d) :- link(@s, d).
 even(@s, d) :- link(@s, z), odd(@z, d).
 odd(@s, d) :- link(@s, z), even(@z, d).
 """
+PAIRS = """
+.decl pair(@s: symbol, x: symbol, y: symbol)
+.decl same(@s: symbol, x: symbol)
+.decl other(@x: symbol, y: symbol, t: symbol)
+.decl at_b(@s: symbol, x: symbol)
+same(@s, x) :- pair(@s, x, x).
+other(@x, y, t) :- pair(@s, x, y), same(@x, z), t = cat(y, z), x != y.
+at_b(@"b", y) :- pair(@s, "b", y), same(@"b", y).
+"""
 
 PROGRAMS = {
     "reach": REACH,
@@ -52,6 +61,7 @@ PROGRAMS = {
     "costs": COSTS,
     "circle": CIRCLE,
     "both": BOTH,
+    "pairs": PAIRS,
 }
 
 
@@ -59,5 +69,7 @@ def writable(text, rng, nodes, count, acyclic=False):
     """Some base facts of a program."""
     if text is CIRCLE:
         return [("a", ("a",))]
+    if text is PAIRS:
+        return [("pair", tuple(rng.choice("abc") for _ in range(3))) for _ in range(2 * count)]
     pairs = [(a, b) for a in nodes for b in nodes if a < b or (a > b and not acyclic)]
     return [("link", pair) for pair in rng.sample(pairs, min(count, len(pairs)))]

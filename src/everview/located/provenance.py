@@ -120,8 +120,6 @@ class ProvenancePlace:
                     if channel is not None:
                         channel.lengths[bit] = max(length, channel.lengths.get(bit, 0))
                     self._grow(bit, length, place)
-                    if channel is not None:
-                        self._tell(to, channel, bit)
                 case Derivation(fact, ids):
                     mask = sum(1 << self._bit(id_) for id_ in ids)
                     if channel is not None:
