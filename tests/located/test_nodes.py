@@ -1,4 +1,4 @@
-"""Places at sites: writes, syncs that break and repeat, crashes, backups; in the end all is as the text says."""
+"""Places at sites: writes, syncs that break and repeat, crashes, backups; in the end it is as it should."""
 
 import random
 

@@ -9,7 +9,7 @@ from everview.located import LocatedProgram, open_counting, open_node
 
 
 class World:
-    """Places at sites in files, or in memory; whatever happens, what they show in the end is what the text says."""
+    """Places at sites in files, or in memory; in the end they show what the text says, whatever happens."""
 
     def __init__(self, text, places, rng, *, mode="provenance", folder=None, neighbours=None):
         self.text, self.places, self.rng, self.folder = text, places, rng, folder

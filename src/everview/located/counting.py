@@ -1,10 +1,10 @@
 """Counting mode: one place of a located program, without input or output (PSN, Algorithm 1 and Figure 2).
 
-An update inserts or deletes one derivation: a fact, the set of all facts it was made from, and the set of those among
-them that go round in a circle. The place picks an update, fires the delta rules over what it held before and after,
-and commits; what follows is for other places, or for itself. A deletion waits until what it deletes is there.
-Whoever carries updates must deliver each of them once; a base fact is deleted only if it is there, and
-inserted only if it is not. `tests/model/located_counting.py` is the specification.
+An update inserts or deletes one derivation: a fact, the set of all facts it was made from, and the set of
+those among them that go round in a circle. The place picks an update, fires the delta rules over what it
+held before and after, and commits; what follows is for other places, or for itself. A deletion waits until
+what it deletes is there. Whoever carries updates must deliver each of them once; a base fact is deleted only
+if it is there, and inserted only if it is not. `tests/model/located_counting.py` is the specification.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Update:
 
 @dataclass(slots=True)
 class Moves:
-    """What picking has done: facts that appeared (+1) or went (−1), updates for others, counts that changed."""
+    """What picking has done: facts that appeared (+1) or went (−1), updates for others, counts."""
 
     changes: dict[Fact, int] = field(default_factory=dict)
     send: dict[str, list[Update]] = field(default_factory=dict)

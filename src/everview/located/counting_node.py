@@ -1,8 +1,9 @@
 """A node in counting mode: PSN over mail whose every row is consumed once.
 
-An update is a row of mail under its own number, so that no two are the same. It is consumed by deleting the row, in the
-transaction that does what it says: then it is dead at every site that holds the mail, whatever repeats it. What
-cannot be picked yet stays. Counts, and the numbers of what was sent, are kept in relations of the site alone.
+An update is a row of mail under its own number, so that no two are the same. It is consumed by deleting the
+row, in the transaction that does what it says: then it is dead at every site that holds the mail, whatever
+repeats it. What cannot be picked yet stays. Counts, and the numbers of what was sent, are kept in relations
+of the site alone.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class CountingNode(Node):
     def is_quiet(self) -> bool:
         """Whether all places have consumed all that was written before this was first asked.
 
-        It takes two rounds of reports, and so some syncs: ask, sync, and ask again. Once it has said yes, the next
-        question is a new one.
+        It takes two rounds of reports, and so some syncs: ask, sync, and ask again. Once it has said yes,
+        the next question is a new one.
         """
         self.refresh()
         self._asked_after = self._last_round() if self._asked_after is None else self._asked_after
@@ -89,9 +90,9 @@ class CountingNode(Node):
         stored = self._site.rows(self._sent)
         if any(store != self._store for _, _, store in stored):
             raise StoreError(
-                f"the store of {self.place!r} was put back from a backup or copied, and counting mode cannot go on "
-                "from an old state: its updates would count twice. Begin anew at all places, or run the program by "
-                "provenance"
+                f"the store of {self.place!r} was put back from a backup or copied, and counting mode cannot "
+                "go on from an old state: its updates would count twice. Begin anew at all places, or run "
+                "the program by provenance"
             )
         self._numbers = {to: n for to, n, _ in stored}
         held = {read_derived(data): n for data, n in self._site.rows(self._counts)}

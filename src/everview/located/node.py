@@ -1,8 +1,8 @@
 """A node: one place of a located program, at its site.
 
-Everything that a node knows lies in relations of the site. What happens to them, by writes here or by a sync, it
-hears of after the commit, and answers with one of its own: facts of this place that appeared or went, and mail for
-others. Should it be cut off in between, it does the rest when it is opened again.
+Everything that a node knows lies in relations of the site. What happens to them, by writes here or by a
+sync, it hears of after the commit, and answers with one of its own: facts of this place that appeared or
+went, and mail for others. Should it be cut off in between, it does the rest when it is opened again.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class Node(ABC):
     def __init__(self, site: Store, program: LocatedProgram, place: str, hosted: frozenset[str]) -> None:
         self.place, self.program = place, program
         self._site, self._hosted = site, hosted
+        self._derived = [name for name in program.relations if name not in program.rules.base]
         self._current = False
         """Whether what is in memory is what the site holds; after an error it may not be."""
         self._watches = [
@@ -190,27 +191,24 @@ class Node(ABC):
     def _has(self, relation: str, row: Row) -> bool:
         columns = self.program.relations[relation].columns
         where = " AND ".join(f'"{column}" = ?' for column in columns)
-        return bool(
-            self._site.query(f'SELECT 1 AS one FROM "{self._table(relation)}" WHERE {where}', list(row))
-        )
+        asked = f'SELECT 1 AS one FROM "{self._table(relation)}" WHERE {where}'  # noqa: S608 - declared names
+        return bool(self._site.query(asked, list(row)))
 
     def _show(self, changes: Mapping[Fact, int]) -> None:
         """Let derived facts appear and go in the site's relations; those that rules send on are not shown."""
         for sign, write in ((1, self._site.insert), (-1, self._site.delete)):
             by_relation: dict[str, list[Row]] = {}
             for (relation, row), change in changes.items():
-                if change == sign and relation in self.program.relations:
-                    if relation not in self.program.rules.base:
-                        by_relation.setdefault(relation, []).append(row)
+                if change == sign and relation in self._derived:
+                    by_relation.setdefault(relation, []).append(row)
             for relation, rows in by_relation.items():
                 write(self._table(relation), rows)
 
     def _differences(self, rows: Callable[[str], set[Row]]) -> dict[Fact, int]:
         """How the derived facts here differ from those that the site shows."""
         changes: dict[Fact, int] = {}
-        for relation in self.program.relations:
-            if relation not in self.program.rules.base:
-                shown, there = set(self._site.rows(self._table(relation))), rows(relation)
-                changes |= {(relation, row): 1 for row in there - shown}
-                changes |= {(relation, row): -1 for row in shown - there}
+        for relation in self._derived:
+            shown, there = set(self._site.rows(self._table(relation))), rows(relation)
+            changes |= {(relation, row): 1 for row in there - shown}
+            changes |= {(relation, row): -1 for row in shown - there}
         return changes

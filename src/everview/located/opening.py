@@ -44,6 +44,7 @@ def _hosted(site: Store, program: LocatedProgram, place: str) -> frozenset[str]:
     missing = sorted(program.hosts(place, ()) - there)
     if missing:
         raise DataError(
-            f"the site of {place!r} does not host {', '.join(missing)}; open it with hosts=program.hosts({place!r})"
+            f"the site of {place!r} does not host {', '.join(missing)}; "
+            f"open it with hosts=program.hosts({place!r})"
         )
     return there

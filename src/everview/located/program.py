@@ -1,10 +1,10 @@
 """A located program at given sites: the relations that hold it, as a program of everyday SQL.
 
-Every located relation is one relation a place, `link@a`, which only that site hosts: so its rows live there, and
-SQL, views, watches and `why` know them as any others. What is on its way to a place lies in the place's mail, a
-relation that its site hosts, and the sites that send to it: so whatever carries relations carries it, over any
-transport, with losses, repeats and crashes. The names of mail have a digest of the rules, so sites that run
-others do not understand each other by mistake.
+Every located relation is one relation a place, `link@a`, which only that site hosts: so its rows live there,
+and SQL, views, watches and `why` know them as any others. What is on its way to a place lies in the place's
+mail, a relation that its site hosts, and the sites that send to it: so whatever carries relations carries
+it, over any transport, with losses, repeats and crashes. The names of mail have a digest of the rules, so
+sites that run others do not understand each other by mistake.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from everview.errors import DataError, ProgramError
-from everview.language.datalog.ast import Declaration, Text
+from everview.language.datalog.compiler import compile_text
+from everview.language.datalog.declared import Declared
 from everview.language.datalog.localising import Localised, localise
 from everview.language.datalog.parser import error_at, parse
 from everview.language.identity import tuple_id
 from everview.language.program import Program
 from everview.language.relations import Relation
-from everview.language.types import BIGINT, BOOLEAN, TEXT, Field, Type
+from everview.language.types import BIGINT, BOOLEAN, TEXT
 from everview.located.facts import Fact
 from everview.located.rules import Rules
 
@@ -30,13 +31,7 @@ __all__ = ["LocatedProgram", "Mode"]
 
 Mode = Literal["provenance", "counting"]
 
-_TYPES: Mapping[str, Type] = {
-    "symbol": TEXT,
-    "text": TEXT,
-    "number": BIGINT,
-    "bigint": BIGINT,
-    "boolean": BOOLEAN,
-}
+_TYPES = (TEXT, BIGINT, BOOLEAN)
 _PLACE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -72,11 +67,12 @@ class LocatedProgram:
                     f"{place!r} cannot be a place: names are made of letters, digits, '.', '_', '-'"
                 )
         tree = parse(text)
+        declared = compile_text(tree).declared  # types, safety, and that recursion ends
         localised = localise(tree)
         rules = Rules(localised)
-        relations = {found.relation: _relation(found, tree) for found in tree.declarations}
+        relations = {name: _relation(found) for name, found in declared.items()}
         digest = hashlib.sha256(f"{mode}\n{localised}".encode()).hexdigest()[:8]
-        declared = "\n".join(
+        statements = "\n".join(
             statement
             for place in named
             for statement in (
@@ -86,8 +82,8 @@ class LocatedProgram:
             )
         )
         if mode == "counting":
-            declared += _REPORTS.format(name=f"reports.{digest}")
-        program = Program.parse(declared)
+            statements += _REPORTS.format(name=f"reports.{digest}")
+        program = Program.parse(statements)
         return cls(text, named, mode, localised, rules, program, relations, digest)
 
     def hosts(self, place: str, neighbours: Iterable[str] | None = None) -> set[str]:
@@ -140,20 +136,19 @@ class LocatedProgram:
         return str(self.localised)
 
 
-def _relation(declared: Declaration, tree: Text) -> Relation:
-    aliases = {found.name: found.type for found in tree.types}
-    fields = []
-    for position, column in enumerate(declared.columns):
-        kind = _TYPES.get(aliases.get(column.type, column.type).lower())
-        if kind is None or (position == declared.location and kind is not TEXT):
-            wanted = "symbol" if position == declared.location else "symbol, number or boolean"
+def _relation(declared: Declared) -> Relation:
+    for position, (field_, column) in enumerate(
+        zip(declared.schema, declared.declaration.columns, strict=True)
+    ):
+        here = position == declared.location
+        if field_.type not in ((TEXT,) if here else _TYPES):
+            wanted = "symbol" if here else "symbol, number or boolean"
             raise error_at(
                 column.place,
-                f"{declared.relation}.{column.name} is a {column.type}",
+                f"{declared.name}.{column.name} is a {column.type}",
                 hint=f"in a located relation it must be a {wanted}",
             )
-        fields.append(Field(column.name, kind, nullable=False))
-    return Relation(declared.relation, tuple(fields))
+    return Relation(declared.name, declared.schema)
 
 
 def _table(name: str, relation: Relation) -> str:
@@ -165,17 +160,25 @@ def _mail(digest: str, place: str, mode: Mode) -> list[str]:
     return [text.format(digest=digest, place=place) for text in _MAIL[mode]]
 
 
+# In provenance mode a derivation has a relation's name, a row and ids; a length has the place of a base fact,
+# its id and the length. In counting mode the numbers of a sender tell its updates apart.
 _MAIL: Mapping[Mode, tuple[str, ...]] = {
-    # A derivation has a relation's name, a row, and ids; a length the place of a base fact, its id, and a length.
     "provenance": (
-        'CREATE TABLE "mail.{digest}@{place}" '
-        "(name TEXT NOT NULL, what BLOB NOT NULL, ids BLOB NOT NULL, length BIGINT NOT NULL);",
+        (
+            'CREATE TABLE "mail.{digest}@{place}" '
+            "(name TEXT NOT NULL, what BLOB NOT NULL, ids BLOB NOT NULL, length BIGINT NOT NULL);"
+        ),
     ),
     "counting": (
-        'CREATE TABLE "mail.{digest}@{place}" '
-        "(sender TEXT NOT NULL, number BIGINT NOT NULL, sign BIGINT NOT NULL, derived BLOB NOT NULL);",
+        (
+            'CREATE TABLE "mail.{digest}@{place}" '
+            "(sender TEXT NOT NULL, number BIGINT NOT NULL, sign BIGINT NOT NULL, derived BLOB NOT NULL);"
+        ),
         'CREATE TABLE "counts.{digest}@{place}" (derived BLOB PRIMARY KEY, n BIGINT NOT NULL);',
-        'CREATE TABLE "sent.{digest}@{place}" (place TEXT PRIMARY KEY, n BIGINT NOT NULL, store TEXT NOT NULL);',
+        (
+            'CREATE TABLE "sent.{digest}@{place}" '
+            "(place TEXT PRIMARY KEY, n BIGINT NOT NULL, store TEXT NOT NULL);"
+        ),
     ),
 }
 

@@ -1,12 +1,13 @@
 """Provenance mode: one place of a located program, without input or output (Streams §7 over PSN's rules).
 
-Of each fact a place keeps the minimal sets of base facts that it can be made from, its monomials, as bits. Facts
-for other places travel as derivations: the fact and the ids of one monomial. With them travel the causal lengths of the
-ids they name, and again whenever one grows. A derivation counts while all its ids are live. So nothing is ever
-taken back; a proof that goes round in a circle contains a shorter one, and is absorbed.
+Of each fact a place keeps the minimal sets of base facts that it can be made from, its monomials, as bits.
+Facts for other places travel as derivations: the fact and the ids of one monomial. With them travel the
+causal lengths of the ids they name, and again whenever one grows. A derivation counts while all its ids are
+live. So nothing is ever taken back; a proof that goes round in a circle contains a shorter one, and is
+absorbed.
 
-Rules fire over what is live. What is dead on arrival is kept, and when an id comes to live again, everything over
-it fires again. `tests/model/located_provenance.py` is the specification.
+Rules fire over what is live. What is dead on arrival is kept, and when an id comes to live again, everything
+over it fires again. `tests/model/located_provenance.py` is the specification.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class ProvenancePlace:
         self._settle()
 
     def hold(self, facts: Iterable[Fact]) -> None:
-        """Say, before anything is heard, which base facts are here: others' lengths of them are judged by it."""
+        """Say, before anything is heard, which base facts are here: lengths of them are judged by it."""
         self._written.update(self._bit(self._identify(fact)) for fact in facts)
 
     def hear(self, to: str, items: Iterable[Item]) -> None:

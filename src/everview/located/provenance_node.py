@@ -1,7 +1,7 @@
 """A node in provenance mode: what it knows follows from its base relations and from mail, whatever happens.
 
-So nothing else is kept, and a site that was put back from a backup needs no special care: where others know more
-of its facts than it does itself, their causal lengths go on from there.
+So nothing else is kept, and a site that was put back from a backup needs no special care: where others know
+more of its facts than it does itself, their causal lengths go on from there.
 """
 
 from __future__ import annotations

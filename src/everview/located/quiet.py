@@ -1,10 +1,10 @@
 """Quiescence: how places find out that every update has been consumed, without anybody who sees them all.
 
-Places report, round after round, how many updates they have sent, how many they have consumed, and how many wait. Nobody
-reports in a round before it has all reports of the round before. If all reports of two rounds are the same,
-nothing happened at any place from its first to its second; between the rounds all of them were at rest at
-once, and if as much was consumed as was sent, nothing was under way either. One round alone can be wrong:
-an update may overtake it (`tests/model/test_located.py` has the schedule).
+Places report, round after round, how many updates they have sent, how many they have consumed, and how many
+wait. Nobody reports in a round before it has all reports of the round before. If all reports of two rounds
+are the same, nothing happened at any place from its first to its second; between the rounds all of them were
+at rest at once, and if as much was consumed as was sent, nothing was under way either. One round alone can
+be wrong: an update may overtake it (`tests/model/test_located.py` has the schedule).
 """
 
 from __future__ import annotations

@@ -10,15 +10,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everview.language.datalog.ast import Anonymous, Atom, Comparison, Constant, Rule, Variable, variables_of
+from everview.language.datalog.ast import (
+    Anonymous,
+    Atom,
+    Comparison,
+    Constant,
+    Rule,
+    Term,
+    Variable,
+    variables_of,
+)
 from everview.language.datalog.localising import Localised
 from everview.language.datalog.printing import show_rule
+from everview.language.plan import Schema
 from everview.located.facts import Fact, Facts, Row
-from everview.located.values import Bindings, NoValueError, compare, compile_term
+from everview.located.values import Bound, NoValueError, Terms
 
 __all__ = ["Firing", "LocatedRule", "Rules"]
 
-_Check = Callable[[Bindings], bool]
+_Check = Callable[[Bound], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class _Step:
     position: int
     relation: str
     indexed: tuple[int, ...]
-    key: tuple[Callable[[Bindings], Any], ...]
+    key: tuple[Callable[[Bound], Any], ...]
     binds: tuple[tuple[int, int], ...]
     """(position in the row, slot)."""
     equal: tuple[tuple[int, int], ...]
@@ -49,18 +59,21 @@ class _Step:
 class LocatedRule:
     """One rule whose body is at one place."""
 
-    def __init__(self, rule: Rule, origin: Rule) -> None:
+    def __init__(self, rule: Rule, origin: Rule, schemas: Mapping[str, Schema]) -> None:
         self.text = show_rule(rule)
         self.origin = show_rule(origin)
         self.relation = rule.head.relation
         self._atoms = [literal for literal in rule.body if isinstance(literal, Atom)]
         self._conditions = [literal for literal in rule.body if isinstance(literal, Comparison)]
-        self._slots: dict[str, int] = {}
-        for variable in variables_of(*rule.body):
-            self._slots.setdefault(variable.name, len(self._slots))
-        self._head = tuple(compile_term(argument, self._slots) for argument in rule.head.arguments)
+        self._terms = Terms()
+        for atom in self._atoms:
+            for argument, column in zip(atom.arguments, schemas[atom.relation], strict=True):
+                if isinstance(argument, Variable):
+                    self._terms.slot(argument, column.type)
         self._at = rule.head.location or 0
         self.plans = {position: self._plan(position) for position in range(len(self._atoms))}
+        # The plans have given a slot to what conditions compute.
+        self._head = tuple(self._terms.value(argument) for argument in rule.head.arguments)
 
     @property
     def indexes(self) -> set[tuple[str, tuple[int, ...]]]:
@@ -73,9 +86,9 @@ class LocatedRule:
         return [atom.relation for atom in self._atoms]
 
     def fire(self, driver: int, row: Row, facts: Facts) -> Iterator[Firing]:
-        """All ways in which the rule holds with this row at a position, and rows that are held at the others."""
+        """All ways in which the rule holds with this row at a position, and held rows at the others."""
         steps = self.plans[driver]
-        bound: Bindings = [None] * len(self._slots)
+        bound: Bound = [None] * len(self._terms)
         first = steps[0]
         if all(row[at] == value(bound) for at, value in zip(first.indexed, first.key, strict=True)):
             chosen: list[Row] = [()] * len(self._atoms)
@@ -88,7 +101,7 @@ class LocatedRule:
                 yield Firing(self, (self.relation, head), head[self._at], body)
 
     def _bound(
-        self, steps: Sequence[_Step], at: int, rows: Any, bound: Bindings, chosen: list[Row], facts: Facts
+        self, steps: Sequence[_Step], at: int, rows: Any, bound: Bound, chosen: list[Row], facts: Facts
     ) -> Iterator[None]:
         step = steps[at]
         for row in rows:
@@ -138,20 +151,23 @@ class LocatedRule:
             match argument:
                 case Variable(name) if name in known:
                     indexed.append(at)
-                    key.append(compile_term(argument, self._slots))
+                    key.append(self._terms.value(argument))
                 case Variable(name) if name in own:
-                    equal.append((at, self._slots[name]))
+                    equal.append((at, self._slot(argument)))
                 case Variable(name):
-                    binds.append((at, self._slots[name]))
+                    binds.append((at, self._slot(argument)))
                     own.add(name)
                 case Anonymous():
                     pass
                 case _:
                     indexed.append(at)
-                    key.append(compile_term(argument, self._slots))
+                    key.append(self._terms.value(argument))
         known |= own
         checks = self._ready(known, waiting)
         return _Step(position, atom.relation, tuple(indexed), tuple(key), tuple(binds), tuple(equal), checks)
+
+    def _slot(self, variable: Variable) -> int:
+        return self._terms.slot(variable, self._terms.type_of(variable))
 
     def _ready(self, known: set[str], waiting: list[Comparison]) -> tuple[_Check, ...]:
         """The conditions that can be checked now, in an order in which each finds what it needs."""
@@ -167,7 +183,7 @@ class LocatedRule:
                 if any(v.name not in known for v in variables_of(right)):
                     continue
                 if not free:
-                    checks.append(self._check(condition.operator, left, right))
+                    checks.append(self._terms.holds(condition))
                 elif condition.operator == "=" and isinstance(left, Variable):
                     checks.append(self._assign(left, right))
                     known.add(left.name)
@@ -177,15 +193,10 @@ class LocatedRule:
                 again = True
         return tuple(checks)
 
-    def _check(self, name: str, left: Any, right: Any) -> _Check:
-        first, second = compile_term(left, self._slots), compile_term(right, self._slots)
-        compared = compare(name)
-        return lambda bound: compared(first(bound), second(bound))
+    def _assign(self, left: Variable, right: Term) -> _Check:
+        slot, value = self._terms.slot(left, self._terms.type_of(right)), self._terms.value(right)
 
-    def _assign(self, left: Variable, right: Any) -> _Check:
-        slot, value = self._slots[left.name], compile_term(right, self._slots)
-
-        def assign(bound: Bindings) -> bool:
+        def assign(bound: Bound) -> bool:
             bound[slot] = value(bound)
             return True
 
@@ -196,8 +207,10 @@ class Rules:
     """All rules of a localised program, and where the facts of each relation live."""
 
     def __init__(self, program: Localised) -> None:
+        schemas = program.schemas()
         self.all = [
-            LocatedRule(rule, origin) for rule, origin in zip(program.rules, program.origin, strict=True)
+            LocatedRule(rule, origin, schemas)
+            for rule, origin in zip(program.rules, program.origin, strict=True)
         ]
         self.location: Mapping[str, int] = {
             found.relation: found.location or 0 for found in program.declarations

@@ -1,107 +1,79 @@
-"""Terms of rules as functions of what their variables are bound to.
+"""Terms of rules as functions of what their variables are bound to: with the values they have in any view.
 
-Values are those of BIGINT, TEXT and BOOLEAN columns. What has no value (a sum that does not fit, a division by zero)
-makes no fact: the rule does not hold there.
+What has no value (a sum that does not fit, a division by zero) makes no fact: the rule does not hold there.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from everview.errors import ProgramError
-from everview.language.datalog.ast import Constant, Operation, Term, Variable
-from everview.language.datalog.parser import error_at
+from everview.engines.reference.scalars import Run
+from everview.language.datalog.ast import Comparison, Term, Variable
+from everview.language.datalog.terms import call, term_expression
+from everview.language.expressions import Column, Expression, Literal
+from everview.language.types import Type
 
-__all__ = ["Bindings", "NoValueError", "compare", "compile_term"]
+__all__ = ["Bound", "NoValueError", "Terms"]
 
-Bindings = list[Any]
-"""Values by the number of the variable; None where none is bound yet."""
+Bound = list[Any]
+"""Values by the slot of the variable; None where none is bound yet."""
 
-Evaluate = Callable[[Bindings], Any]
-
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
+Evaluate = Callable[[Bound], Any]
 
 
 class NoValueError(Exception):
-    """An expression has no value for these bindings."""
+    """An expression has no value for what its variables are bound to."""
 
 
-def compile_term(term: Term, slots: Mapping[str, int]) -> Evaluate:
-    """Return the function that gives a term's value."""
-    match term:
-        case Constant(value):
-            return lambda _: value
-        case Variable(name):
-            return operator.itemgetter(slots[name])
-        case Operation(name, arguments):
-            function = _FUNCTIONS.get((name, len(arguments))) or _FUNCTIONS.get((name, None))
-            if function is None:
-                known = ", ".join(sorted({name for name, _ in _FUNCTIONS}))
-                raise error_at(
-                    term.place,
-                    f"{name} is not computed in rules of located relations",
-                    hint=f"there are {known}",
-                )
-            inner = [compile_term(argument, slots) for argument in arguments]
-            return lambda bound: function([evaluate(bound) for evaluate in inner])
-        case _:
-            raise ProgramError(f"{term} has no value of its own in a rule of located relations")
+def _no_rows(*_: Any) -> Any:
+    raise AssertionError("a term of a rule reads no rows of its own")
 
 
-def compare(name: str) -> Callable[[Any, Any], bool]:
-    """Return the comparison of that name; text compares by bytes."""
-    function = _COMPARISONS[name]
+class Terms:
+    """The variables of one rule: each has a slot, and a type once something gives it a value."""
 
-    def compared(left: Any, right: Any) -> bool:
-        if isinstance(left, str) and isinstance(right, str) and name not in ("=", "!="):
-            return bool(function(left.encode(), right.encode()))
-        return bool(function(left, right))
+    def __init__(self) -> None:
+        self._columns: dict[str, Expression] = {}
+        self._run = Run(_no_rows)
 
-    return compared
+    def __len__(self) -> int:
+        return len(self._columns)
 
+    def slot(self, variable: Variable, type_: Type) -> int:
+        """The slot of a variable that something of this type gives a value."""
+        column = self._columns.get(variable.name)
+        if not isinstance(column, Column):
+            self._columns[variable.name] = column = Column(len(self._columns), type_, variable.name)
+        return column.index
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    def type_of(self, term: Term) -> Type:
+        """The type of a term over variables that have one."""
+        return term_expression(term, self._columns).type
 
+    def value(self, term: Term) -> Evaluate:
+        """The function that gives a term's value."""
+        return self._evaluate(term_expression(term, self._columns))
 
-def _whole(function: Callable[..., int]) -> Callable[[Sequence[Any]], int]:
-    def computed(values: Sequence[Any]) -> int:
-        found = function(*values)
-        if not _LEAST <= found <= _GREATEST:
-            raise NoValueError
-        return found
+    def holds(self, condition: Comparison) -> Callable[[Bound], bool]:
+        """The function that says whether a comparison holds."""
+        sides = [term_expression(side, self._columns) for side in (condition.left, condition.right)]
+        name = {"!=": "<>"}.get(condition.operator, condition.operator)
+        compared = call(name, sides, condition.place)
+        return lambda bound: self._run.value(compared, tuple(bound), ()) is True
 
-    return computed
+    def _evaluate(self, expression: Expression) -> Evaluate:
+        match expression:
+            case Column(index):
+                return operator.itemgetter(index)
+            case Literal(value):
+                return lambda _: value
 
+        def evaluate(bound: Bound) -> Any:
+            found = self._run.value(expression, tuple(bound), ())
+            if found is None:
+                raise NoValueError
+            return found
 
-def _quotient(left: int, right: int) -> int:
-    if right == 0:
-        raise NoValueError
-    found = abs(left) // abs(right)
-    return found if (left < 0) == (right < 0) else -found
-
-
-def _remainder(left: int, right: int) -> int:
-    return left - right * _quotient(left, right)
-
-
-_FUNCTIONS: Mapping[tuple[str, int | None], Callable[[Sequence[Any]], Any]] = {
-    ("+", 2): _whole(operator.add),
-    ("-", 2): _whole(operator.sub),
-    ("*", 2): _whole(operator.mul),
-    ("/", 2): _whole(_quotient),
-    ("%", 2): _whole(_remainder),
-    ("neg", 1): _whole(operator.neg),
-    ("min", None): lambda values: min(values),
-    ("max", None): lambda values: max(values),
-    ("cat", None): lambda values: "".join(values),
-    ("strlen", 1): lambda values: len(values[0]),
-}
+        return evaluate

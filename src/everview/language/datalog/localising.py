@@ -1,9 +1,9 @@
 """Localising: rules over several places, rewritten so that every body is at one place (PSN §2.2).
 
-The atoms of a body are grouped by where they live. One place after the other joins its atoms with what it was
-sent, and sends on what the rest of the rule needs, as a relation of its own that lives at the next place. That
-must be a place which is named in what was found: a link is sent where it leads. The paper's own rewriting looks
-for a link back, and misses (1, 3) on the directed path 1 → 2 → 3.
+The atoms of a body are grouped by where they live. One place after the other joins its atoms with what it
+was sent, and sends on what the rest of the rule needs, as a relation of its own that lives at the next place.
+That must be a place which is named in what was found: a link is sent where it leads. The paper's own
+rewriting looks for a link back, and misses (1, 3) on the directed path 1 → 2 → 3.
 
 Of several orders the one that sends the fewest derived facts is taken, then the one nearest to the rule's own.
 """
@@ -29,11 +29,16 @@ from everview.language.datalog.ast import (
     Rule,
     Term,
     Text,
+    TypeName,
     Variable,
     variables_of,
 )
+from everview.language.datalog.declared import read_declarations
 from everview.language.datalog.parser import error_at
 from everview.language.datalog.printing import show_declaration, show_rule, show_term
+from everview.language.datalog.terms import term_expression
+from everview.language.expressions import Column, Expression
+from everview.language.plan import Schema
 
 __all__ = ["Localised", "localise"]
 
@@ -50,6 +55,7 @@ class Localised:
     `origin` says of each rule which rule of the text it is for.
     """
 
+    types: tuple[TypeName, ...]
     declarations: tuple[Declaration, ...]
     rules: tuple[Rule, ...]
     origin: tuple[Rule, ...]
@@ -60,8 +66,14 @@ class Localised:
         derived = {rule.head.relation for rule in self.rules}
         return tuple(found for found in self.declarations if found.relation not in derived)
 
+    def schemas(self) -> dict[str, Schema]:
+        """The columns of all relations, those that are sent on too."""
+        declared = read_declarations(Text(self.types, self.declarations, (), ()))
+        return {name: found.schema for name, found in declared.items()}
+
     def __str__(self) -> str:
-        lines = [*map(show_declaration, self.declarations), *map(show_rule, self.rules)]
+        lines = [f".type {found.name} = {found.type}" for found in self.types]
+        lines += [*map(show_declaration, self.declarations), *map(show_rule, self.rules)]
         return "\n".join(lines) + "\n"
 
 
@@ -90,7 +102,7 @@ class _Localising:
         for rule in self._text.rules:
             self._rule(rule)
         rules, origin = zip(*self._rules, strict=True) if self._rules else ((), ())
-        return Localised((*self._text.declarations, *self._made.values()), rules, origin)
+        return Localised(self._text.types, (*self._text.declarations, *self._made.values()), rules, origin)
 
     def _rule(self, rule: Rule) -> None:
         head = self._located(rule.head)
@@ -231,9 +243,14 @@ class _Localising:
             return replace(self._sent[key], arguments=arguments)
         first = next(literal for literal in body if isinstance(literal, Atom))
         relation = self._free_name(f"{first.relation}_at_{_word(to)}")
+        types = self._types(body)
         columns = tuple(
-            ColumnDeclaration(_word(argument), self._type(argument, body), rule.place)
-            for argument in arguments
+            ColumnDeclaration(
+                _word(to_send),
+                types[to_send.name] if isinstance(to_send, Variable) else _type_name(to_send, {}, self._text),
+                rule.place,
+            )
+            for to_send in arguments
         )
         self._made[relation] = Declaration(relation, columns, 0, rule.place)
         atom = Atom(relation, arguments, 0, rule.place)
@@ -249,27 +266,35 @@ class _Localising:
             name = f"{wanted}_{number}"
         return name
 
-    def _type(self, term: Term, body: Sequence[BodyLiteral]) -> str:
-        """The declared type of the column that a variable is first found in; else that of what it is set to."""
-        if isinstance(term, Constant):
-            return "symbol" if isinstance(term.value, str) else "number"
+    def _types(self, body: Sequence[BodyLiteral]) -> dict[str, str]:
+        """The names of the types of a body's variables: as declared, or of what they are computed as."""
+        found: dict[str, str] = {}
         for literal in body:
             if isinstance(literal, Atom):
                 declared = self._declared.get(literal.relation) or self._made[literal.relation]
                 for argument, column in zip(literal.arguments, declared.columns, strict=True):
-                    if argument == term:
-                        return column.type
-        for literal in body:
-            if (
-                isinstance(literal, Comparison)
-                and literal.operator == "="
-                and term in (literal.left, literal.right)
-            ):
-                other = literal.right if literal.left == term else literal.left
-                if isinstance(other, Operation):
-                    return "symbol" if other.name == "cat" else "number"
-                return self._type(other, body)
-        return "number"
+                    if isinstance(argument, Variable):
+                        found.setdefault(argument.name, column.type)
+        aliases = Text(self._text.types, (), (), ())
+        equal = [literal for literal in body if isinstance(literal, Comparison) and literal.operator == "="]
+        for condition in equal * len(equal):  # each may need what another computes
+            for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
+                known = all(v.name in found for v in variables_of(other))
+                if isinstance(side, Variable) and side.name not in found and known:
+                    found[side.name] = _type_name(other, found, aliases)
+        return found
+
+
+def _type_name(term: Term, types: Mapping[str, str], aliases: Text) -> str:
+    """The name of a term's type over variables of named types."""
+    used = dict.fromkeys(v.name for v in variables_of(term))
+    columns = tuple(ColumnDeclaration(f"c{at}", types[name]) for at, name in enumerate(used))
+    bound: dict[str, Expression] = {}
+    if columns:
+        typed = read_declarations(replace(aliases, declarations=(Declaration("terms", columns),)))
+        bound = {name: Column(at, typed["terms"].schema[at].type, name) for at, name in enumerate(used)}
+    found = str(term_expression(term, bound).type).lower()
+    return {"text": "symbol", "bigint": "number"}.get(found, found)
 
 
 def _location(atom: Atom) -> Location:
@@ -290,10 +315,10 @@ def _bound(atoms: Iterable[Atom], conditions: Iterable[Comparison]) -> set[str]:
         grown = False
         for condition in equal:
             for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
-                if isinstance(side, Variable) and side.name not in found:
-                    if all(v.name in found for v in variables_of(other)):
-                        found.add(side.name)
-                        grown = True
+                known = all(v.name in found for v in variables_of(other))
+                if isinstance(side, Variable) and side.name not in found and known:
+                    found.add(side.name)
+                    grown = True
     return found
 
 
