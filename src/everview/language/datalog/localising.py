@@ -5,7 +5,7 @@ was sent, and sends on what the rest of the rule needs, as a relation of its own
 That must be a place which is named in what was found: a link is sent where it leads. The paper's own
 rewriting looks for a link back, and misses (1, 3) on the directed path 1 → 2 → 3.
 
-Of several orders the one that sends the fewest derived facts is taken, then the one nearest to the rule's own.
+Of several orders the one that sends the fewest derived facts is taken, then the one nearest to the rule.
 """
 
 from __future__ import annotations
