@@ -16,6 +16,7 @@ _NOT_A_BENCHMARK = {
     "harness",
     "hub_data",
     "hub_latency",
+    "located_bytes",
     "plot",
     "simulated",
     "streams",
