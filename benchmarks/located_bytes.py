@@ -1,12 +1,12 @@
-"""What a link that fails or returns makes sites send: located rules by provenance against delete-and-rederive.
+"""What a link that fails or returns makes sites send: located rules against delete-and-rederive.
 
 Both run the same localised rules over the same changes, in rounds: in each, a place sends at most one message
 to another, with all it has for it. Messages are MessagePack; ids are listed once a message, as on the wire.
 
-Delete-and-rederive is as sparing as it can be made: a place remembers who has told it of a fact, so that nobody
-need be asked which facts can be derived again; what it costs to agree that all deletions are over, before
-anything is derived again, is not counted. It keeps no proofs, so links that nobody has seen before cost it far
-less; that is the price of what follows, and shown beside it.
+Delete-and-rederive is as sparing as it can be made: a place remembers who has told it of a fact, so that
+nobody need be asked which facts can be derived again; what it costs to agree that all deletions are over,
+before anything is derived again, is not counted. It keeps no proofs, so links that nobody has seen before
+cost it far less; that is the price of what follows, and shown beside it.
 
 `figures` is part (c) of the benchmark `recursion`; `python -m benchmarks.located_bytes` prints it alone.
 """
@@ -145,9 +145,11 @@ class _Place:
         found = [(self.name, fact) for fact in self.gone if self.told[fact]]
         for rule in self.rules.all:
             for row in list(self.facts.rows(rule.reads[0])):
-                for firing in rule.fire(0, row, self.facts):
-                    if firing.head in self.withdrawn or firing.head in self.gone:
-                        found.append((firing.place, firing.head))
+                found += [
+                    (firing.place, firing.head)
+                    for firing in rule.fire(0, row, self.facts)
+                    if firing.head in self.withdrawn or firing.head in self.gone
+                ]
         self.withdrawn, self.gone = {}, set()
         return sorted(set(found))
 
@@ -248,7 +250,10 @@ def measure(program: str, sites: int, chords: int, changes: int, seed: int) -> M
     links += rng.sample(far, chords)
     rules = Rules(localise(parse(PROGRAMS[program])))
     derived = sorted({rule.relation for rule in rules.all})
-    runs = {"located": ByProvenance(rules, names), "rederive": ByRederiving(rules, names)}
+    runs: dict[str, ByProvenance | ByRederiving] = {
+        "located": ByProvenance(rules, names),
+        "rederive": ByRederiving(rules, names),
+    }
     measured = Measured(program, {name: Cost() for name in runs}, {name: Cost() for name in runs}, 0)
     up = dict.fromkeys(links, False)
 

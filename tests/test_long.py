@@ -16,6 +16,7 @@ SLICE = {
     "hub_devices": 0,  # a short one is in tests/hub/test_devices.py
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
+    "located": 0,  # some are in tests/located and tests/model/test_located.py
     "model": 1,
     "objects": 0,  # ends at stages are in tests/hub/test_objects.py
     "partials": 0,  # some are in tests/model/test_partials.py and tests/replication/partials

@@ -1,6 +1,7 @@
 """Places at sites: writes, syncs that break and repeat, crashes, backups; in the end it is as it should."""
 
 import random
+import threading
 
 import pytest
 from tests.located.programs import BOTH, CIRCLE, COSTS, HOPS, REACH, writable
@@ -183,3 +184,38 @@ def test_programs_that_cannot_be_located_are_refused():
     with pytest.raises(DataError, match="runs another program"):
         open_node(site, LocatedProgram.parse(HOPS, "ab"), place="a")
     site.close()
+
+
+def test_mail_travels_through_a_folder(tmp_path):
+    world = World(REACH, "abc", random.Random(7))
+    world.write(("link", ("a", "b")), present=True)
+    world.write(("link", ("b", "c")), present=True)
+    for _ in range(6):
+        for site in world.sites.values():
+            site.sync(tmp_path / "stick")
+    world.compare()
+    world.close()
+
+
+def test_two_threads_may_write_and_sync_at_once():
+    world = World(REACH, "ab", random.Random(8))
+    errors = []
+
+    def work(place, other):
+        try:
+            for number in range(15):
+                world.write(("link", (place, f"{other}{number % 3}")), present=number % 2 == 0)
+                world.write(("link", (place, other)), present=number % 4 != 3)
+                world.exchange(place, other)
+        except Exception as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in ("ab", "ba")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    world.settle()
+    world.compare()
+    world.close()

@@ -152,13 +152,17 @@ class Node(ABC):
 
     def _react(self, work: Callable[[], None]) -> None:
         """Do something in one transaction; if it fails, everything is read anew the next time."""
-        with self._site.transaction():
-            current, self._current = self._current, False
-            if not current:
-                self._rebuild()
-            if work != self._rebuild:
-                work()
-        self._current = True
+        try:
+            with self._site.transaction():
+                current, self._current = self._current, False
+                if not current:
+                    self._rebuild()
+                if work != self._rebuild:
+                    work()
+                self._current = True
+        except BaseException:
+            self._current = False
+            raise
 
     @abstractmethod
     def _rebuild(self) -> None:
