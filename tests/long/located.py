@@ -1,4 +1,4 @@
-"""Located rules: ten runs of each model a case, and a storm over sites in memory, by counting, or in files."""
+"""Located rules: ten runs of each model a case, and a storm over sites: in memory, counting, or in files."""
 
 import random
 import tempfile
