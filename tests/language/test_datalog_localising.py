@@ -56,6 +56,17 @@ def test_conditions_are_checked_as_early_as_they_can_be():
     ]
 
 
+def test_what_a_later_condition_needs_is_sent_too():
+    text = """
+    .decl size(@x: symbol, n: number)
+    p(@s, z) :- link(@s, z), size(@s, n), size(@z, m), n < m.
+    """
+    assert rules(text) == [
+        "link_at_z(@z, s, n) :- link(@s, z), size(@s, n).",
+        "p(@s, z) :- link_at_z(@z, s, n), size(@z, m), n < m.",
+    ]
+
+
 def test_a_place_may_be_computed_or_named():
     assert rules('p(@s, d) :- link(@s, d), z = s, node(@z, n), n != 1, node(@"hub", 3).') == [
         "link_at_z(@z, s, d) :- link(@s, d), z = s.",

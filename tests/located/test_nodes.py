@@ -56,6 +56,38 @@ def test_stores_that_crash_come_to_what_the_text_says(mode, tmp_path):
     world.close()
 
 
+@pytest.mark.parametrize("mode", ["provenance", "counting"])
+def test_what_was_written_while_a_node_was_closed_counts_when_it_is_open(mode):
+    world = World(REACH, "ab", random.Random(5), mode=mode)
+    world.write(("link", ("a", "b")), present=True)
+    world.settle()
+    world.deafen("a")
+    world.sites["a"].delete("link@a", [("a", "b")])
+    world.sites["a"].insert("link@a", [("a", "a")])
+    assert world.sites["a"].rows("reach@a") == [("a", "b")]
+    world.open_node("a")
+    assert world.nodes["a"].rows("reach") == [("a", "a")]
+    world.settle()
+    world.compare()
+    world.close()
+
+
+@pytest.mark.parametrize("mode", ["provenance", "counting"])
+def test_opening_a_node_again_moves_nothing(mode):
+    world = World(REACH, "abc", random.Random(6), mode=mode)
+    for pair in ("ab", "bc", "ca" if mode == "provenance" else "ac"):
+        world.write(("link", tuple(pair)), present=True)
+    world.write(("link", ("a", "b")), present=False)
+    world.write(("link", ("a", "b")), present=True)
+    world.settle()
+    for place in "abc":
+        world.deafen(place)
+        world.open_node(place)
+        report = world.exchange(place, "a" if place != "a" else "b")
+        assert report.sent_rows == report.received_rows == 0
+    world.close()
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_stores_that_go_back_come_to_what_the_text_says(seed, tmp_path):
     rng = random.Random(f"restore {seed}")
