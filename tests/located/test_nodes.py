@@ -203,6 +203,14 @@ def test_programs_that_cannot_be_located_are_refused():
         LocatedProgram.parse(REACH, ["a b"])
     with pytest.raises(ProgramError, match="must be a symbol"):
         LocatedProgram.parse(".decl p(@x: number)", "ab")
+    counter = """
+        .decl link(@s: symbol, d: symbol)
+        .decl far(@s: symbol, n: number)
+        far(@s, 1) :- link(@s, d).
+        far(@s, n + 1) :- link(@s, z), far(@z, n).
+    """
+    with pytest.raises(ProgramError, match="may do so without end"):
+        LocatedProgram.parse(counter, "ab")
     with pytest.raises(ProgramError, match="has no place, and others have"):
         LocatedProgram.parse(".decl p(@x: symbol)\n.decl q(x: symbol)", "ab")
     located = LocatedProgram.parse(REACH, "ab")
