@@ -226,6 +226,20 @@ def test_programs_that_cannot_be_located_are_refused():
     site.close()
 
 
+def test_mail_does_not_grow_with_every_change():
+    world = World(REACH, "ab", random.Random(9))
+    for number in range(41):
+        world.write(("link", ("a", "b")), present=number % 2 == 0)
+    assert world.nodes["a"].rows("reach") == [("a", "b")]
+    world.settle()
+    world.compare()
+    assert len(world.sites["b"].rows(world.located.mail("b"))) <= 10
+    world.deafen("b")
+    world.open_node("b")
+    world.compare()
+    world.close()
+
+
 def test_mail_travels_through_a_folder(tmp_path):
     world = World(REACH, "abc", random.Random(7))
     world.write(("link", ("a", "b")), present=True)

@@ -28,6 +28,9 @@ __all__ = ["MOST_MONOMIALS", "Derivation", "Length", "News", "ProvenancePlace"]
 MOST_MONOMIALS = 10_000
 """How many minimal proofs a fact may have before it is too much to send them about."""
 
+_SUPERSEDED = 8
+"""So many lengths of an id may lie in a place's mail beside the one that counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
@@ -281,8 +284,9 @@ class ProvenancePlace:
         channel.lengths[bit] = length
         place, id_ = self._owners[bit], self._ids[bit]
         self._put(to, Length(place, id_, length))
-        if sent:
-            self._pull(to, Length(place, id_, sent))
+        if length % _SUPERSEDED == 0:  # to take each back at once would be as much mail again
+            for old in range(max(length - _SUPERSEDED, 1), length):
+                self._pull(to, Length(place, id_, old))
 
     def _put(self, to: str, item: Item) -> None:
         self._news.add.setdefault(to, []).append(item)
