@@ -298,7 +298,7 @@ def figures(*, quick: bool) -> tuple[dict[str, float], list[tuple[str, str]]]:
             messages = statistics.median(run.changes[way].messages / run.count for run in runs)
             first = statistics.median(run.first[way].size for run in runs)
             shown.append((f"{program}, {way}: a change", f"{messages:,.0f} messages, {sent:,.0f} bytes"))
-            shown.append((f"{program}, {way}: all links when they first come", f"{first:,.0f} bytes"))
+            shown.append((f"{program}, {way}: all links, at first", f"{first:,.0f} bytes"))
     return found, shown
 
 

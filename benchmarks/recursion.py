@@ -8,6 +8,8 @@ in turn.
 and inserted, each a durable commit; in between SQLite itself computes the view again, by its own recursive
 CTE, into a table of a file of its own, durably too. The smallest graph is measured in memory besides: there a
 durable commit spends nearly all of its time on the disk.
+
+(c) What a link change makes sites send where rules live at places: see `located_bytes`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 import duckdb
 
 import everview as ev
+from benchmarks import located_bytes
 from benchmarks.harness import Result, interleaved
 
 Edges = list[tuple[int, int]]
@@ -75,7 +78,10 @@ def run(*, quick: bool) -> Result:
         "update_speedup_median": statistics.median(speedups),
         "closure_sqlite_ratio": max(figures["transitive_sqlite_ratio"], figures["generation_sqlite_ratio"]),
     }
-    rows = [*((name, f"{value:,.1f}") for name, value in headline.items()), *rows]
+    located, shown = located_bytes.figures(quick=quick)
+    headline["located_bytes_ratio"] = located["located_bytes_ratio"]
+    figures |= located
+    rows = [*((name, f"{value:,.2f}") for name, value in headline.items()), *rows, *shown]
     parameters = {"nodes": nodes, "depth": depth, "sizes": list(sizes), "roots": _ROOTS, "changes": changes}
     return Result("recursion", parameters, {**headline, **figures}, rows)
 

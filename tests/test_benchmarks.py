@@ -32,7 +32,7 @@ FIGURES = {
     },
     "join": STREAMS,
     "projection": STREAMS,
-    "recursion": {"update_speedup_median", "closure_sqlite_ratio"},
+    "recursion": {"update_speedup_median", "closure_sqlite_ratio", "located_bytes_ratio"},
     "provenance": {"product_seconds", "result_monomials", "pairwise_speedup"},
     "windows_failure": {"healthy_throughput_min"},
     "windows_scaling": {"efficiency_min", "baseline_efficiency"},
