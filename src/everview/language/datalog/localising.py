@@ -10,7 +10,7 @@ Of several orders the one that sends the fewest derived facts is taken, then the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -25,9 +25,8 @@ from everview.language.datalog.ast import (
     Declaration,
     Fold,
     Negation,
-    Operation,
+    Place,
     Rule,
-    Term,
     Text,
     TypeName,
     Variable,
@@ -36,8 +35,7 @@ from everview.language.datalog.ast import (
 from everview.language.datalog.declared import read_declarations
 from everview.language.datalog.parser import error_at
 from everview.language.datalog.printing import show_declaration, show_rule, show_term
-from everview.language.datalog.terms import term_expression
-from everview.language.expressions import Column, Expression
+from everview.language.datalog.variables import bound_by, renamed, renamed_term, terms_of, type_name, word_of
 from everview.language.plan import Schema
 
 __all__ = ["Localised", "localise"]
@@ -110,7 +108,7 @@ class _Localising:
         groups: dict[Location, list[Atom]] = {}
         for atom in atoms:
             groups.setdefault(_location(atom), []).append(atom)
-        bound = _bound(atoms, conditions)
+        bound = bound_by(atoms, conditions)
         for variable in variables_of(head, *conditions):
             if variable.name not in bound:
                 raise error_at(
@@ -154,9 +152,9 @@ class _Localising:
                     atoms.append(self._located(literal))
                 case Comparison():
                     conditions.append(literal)
-                case Negation(_, place):
-                    raise _not_monotone(rule, literal.place if literal.place.line else place, "a negation")
-        for term in _terms(rule):
+                case Negation():
+                    raise _not_monotone(rule, literal.place, "a negation")
+        for term in terms_of(rule):
             if isinstance(term, Aggregate | Fold):
                 raise _not_monotone(rule, term.place, "an aggregate")
         if not atoms:
@@ -196,7 +194,7 @@ class _Localising:
     ) -> bool:
         found: list[Atom] = []
         for place in order:
-            if found and isinstance(place, Variable) and place.name not in _bound(found, conditions):
+            if found and isinstance(place, Variable) and place.name not in bound_by(found, conditions):
                 return False
             found += groups[place]
         return True
@@ -217,7 +215,7 @@ class _Localising:
         waiting = list(conditions)
         for step, (_, atoms) in enumerate(groups):
             have += atoms
-            bound = _bound(have, conditions)
+            bound = bound_by(have, conditions)
             ready = [c for c in waiting if all(v.name in bound for v in variables_of(c))]
             waiting = [c for c in waiting if c not in ready]
             body: tuple[BodyLiteral, ...] = (*have, *ready)
@@ -236,18 +234,18 @@ class _Localising:
         arguments = (to, *map(Variable, names))
         numbers = {name: str(i) for i, name in enumerate(dict.fromkeys(v.name for v in variables_of(*body)))}
         key = (
-            tuple(_renamed(literal, numbers) for literal in body),
-            tuple(_renamed_term(argument, numbers) for argument in arguments),
+            tuple(renamed(literal, numbers) for literal in body),
+            tuple(renamed_term(argument, numbers) for argument in arguments),
         )
         if key in self._sent:
             return replace(self._sent[key], arguments=arguments)
         first = next(literal for literal in body if isinstance(literal, Atom))
-        relation = self._free_name(f"{first.relation}_at_{_word(to)}")
+        relation = self._free_name(f"{first.relation}_at_{word_of(to)}")
         types = self._types(body)
         columns = tuple(
             ColumnDeclaration(
-                _word(to_send),
-                types[to_send.name] if isinstance(to_send, Variable) else _type_name(to_send, {}, self._text),
+                word_of(to_send),
+                types[to_send.name] if isinstance(to_send, Variable) else type_name(to_send, {}, self._text),
                 rule.place,
             )
             for to_send in arguments
@@ -281,20 +279,8 @@ class _Localising:
             for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
                 known = all(v.name in found for v in variables_of(other))
                 if isinstance(side, Variable) and side.name not in found and known:
-                    found[side.name] = _type_name(other, found, aliases)
+                    found[side.name] = type_name(other, found, aliases)
         return found
-
-
-def _type_name(term: Term, types: Mapping[str, str], aliases: Text) -> str:
-    """The name of a term's type over variables of named types."""
-    used = dict.fromkeys(v.name for v in variables_of(term))
-    columns = tuple(ColumnDeclaration(f"c{at}", types[name]) for at, name in enumerate(used))
-    bound: dict[str, Expression] = {}
-    if columns:
-        typed = read_declarations(replace(aliases, declarations=(Declaration("terms", columns),)))
-        bound = {name: Column(at, typed["terms"].schema[at].type, name) for at, name in enumerate(used)}
-    found = str(term_expression(term, bound).type).lower()
-    return {"text": "symbol", "bigint": "number"}.get(found, found)
 
 
 def _location(atom: Atom) -> Location:
@@ -306,69 +292,9 @@ def _location(atom: Atom) -> Location:
     )
 
 
-def _bound(atoms: Iterable[Atom], conditions: Iterable[Comparison]) -> set[str]:
-    """The variables that atoms give a value, and those that conditions compute from them."""
-    found = {v.name for atom in atoms for v in atom.arguments if isinstance(v, Variable)}
-    equal = [c for c in conditions if c.operator == "="]
-    grown = True
-    while grown:
-        grown = False
-        for condition in equal:
-            for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
-                known = all(v.name in found for v in variables_of(other))
-                if isinstance(side, Variable) and side.name not in found and known:
-                    found.add(side.name)
-                    grown = True
-    return found
-
-
-def _terms(rule: Rule) -> Iterator[Term]:
-    waiting: list[Term] = [*rule.head.arguments]
-    for literal in rule.body:
-        match literal:
-            case Atom(_, arguments):
-                waiting += arguments
-            case Comparison(_, left, right):
-                waiting += (left, right)
-            case Negation():
-                pass
-    while waiting:
-        term = waiting.pop()
-        yield term
-        if isinstance(term, Operation):
-            waiting += term.arguments
-
-
-def _renamed(literal: BodyLiteral, numbers: Mapping[str, str]) -> BodyLiteral:
-    match literal:
-        case Atom(_, arguments):
-            return replace(literal, arguments=tuple(_renamed_term(a, numbers) for a in arguments))
-        case Comparison(operator, left, right):
-            return Comparison(operator, _renamed_term(left, numbers), _renamed_term(right, numbers))
-        case Negation(atom):
-            return replace(literal, atom=atom)
-
-
-def _renamed_term(term: Term, numbers: Mapping[str, str]) -> Term:
-    match term:
-        case Variable(name):
-            return Variable(numbers.get(name, name))
-        case Operation(_, arguments):
-            return replace(term, arguments=tuple(_renamed_term(a, numbers) for a in arguments))
-        case _:
-            return term
-
-
-def _word(term: Term) -> str:
-    text = term.name if isinstance(term, Variable) else show_term(term)
-    word = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text.lower()).strip("_")
-    return word if word and word[0].isalpha() else f"x{word}"
-
-
-def _not_monotone(rule: Rule, place: object, what: str) -> ProgramError:
-    at = place if isinstance(place, type(rule.place)) else rule.place
+def _not_monotone(rule: Rule, place: Place, what: str) -> ProgramError:
     return error_at(
-        at,
+        place,
         f"{what} in a rule of located relations: {show_rule(rule)}",
         hint="what is at one place may be counted or negated there, in a view over the relation",
     )
