@@ -1,11 +1,13 @@
-"""Located rules: ten runs of each model a case, and a storm over sites: in memory, counting, or in files."""
+"""Located rules: ten runs of models and random programs a case, and a storm over sites, in memory or files."""
 
 import random
 import tempfile
 from pathlib import Path
 
 from tests.located.programs import CIRCLE, PROGRAMS, writable
+from tests.located.test_cores import MODES
 from tests.located.test_nodes import storm
+from tests.located.test_random_programs import run as random_program
 from tests.located.worlds import World
 from tests.model.located_worlds import random_counting, random_provenance
 
@@ -21,6 +23,8 @@ def case(seed):
     for each in range(10 * seed, 10 * (seed + 1)):
         random_provenance(each)
         random_counting(each)
+        for mode in MODES:
+            random_program(mode, each)
     rng = random.Random(f"located {seed}")
     kind = ("provenance", "counting", "files")[seed % 3]
     # Of a rule that recurses twice, counting keeps more than there is room for as soon as links go round.
