@@ -1,4 +1,4 @@
-"""Located rules: ten runs of models and random programs a case, and a storm over sites, in memory or files."""
+"""Located rules: ten runs of models and programs a case, and a storm over sites, in memory or in files."""
 
 import random
 import tempfile
