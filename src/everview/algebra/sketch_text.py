@@ -166,6 +166,8 @@ def distinct(text: str) -> int:
     for number in reversed(ranks[1:-1]):
         total = 0.5 * (total + number)
     total += _SLOTS * _sigma(ranks[0] / _SLOTS)
+    if total < _SLOTS * 2.0**-_HASHED:
+        raise OverflowError("so many different values cannot be told apart")
     return round(_SLOTS * _SLOTS / (2 * math.log(2) * total))
 
 
