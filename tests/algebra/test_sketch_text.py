@@ -59,7 +59,11 @@ def test_the_number_of_different_values_is_within_its_error(size):
 @pytest.mark.parametrize("seed", range(6))
 def test_percentiles_are_a_128th_below_the_exact_ones(seed):
     chance = random.Random(seed)
-    spread = [lambda: chance.gauss(0, 100), lambda: float(chance.randrange(5)), lambda: chance.lognormvariate(0, 9)]
+    spread = [
+        lambda: chance.gauss(0, 100),
+        lambda: float(chance.randrange(5)),
+        lambda: chance.lognormvariate(0, 9),
+    ]
     values = sorted(spread[seed % 3]() for _ in range(chance.choice([1, 2, 10, 1_000])))
     text = counts_text(Counter(map(step, values)))
     for part in (0, 0.001, 0.25, 0.5, 0.9, 0.999, 1):
@@ -74,13 +78,39 @@ def test_texts_are_read_again_and_others_are_not():
         text = marks_text(marks)
         assert is_marks_text(text)
         assert marks_text(read_marks(text)) == text
-        assert {found >> 6: found for found in sorted(marks)} == {found >> 6: found for found in read_marks(text)}
+        assert {found >> 6: found for found in sorted(marks)} == {
+            found >> 6: found for found in read_marks(text)
+        }
         counts = Counter(map(step, doubles(chance, size)))
         assert read_counts(counts_text(counts)) == counts
         assert is_counts_text(counts_text(counts))
-    for text in ("0", "000", "W01", "00s", "011011", "021011", "=", "=" + "s" * 2048, "=" + "0" * 2047, " 01"):
+    for text in (
+        "0",
+        "000",
+        "W01",
+        "00s",
+        "011011",
+        "021011",
+        "=",
+        "=" + "s" * 2048,
+        "=" + "0" * 2047,
+        " 01",
+    ):
         assert not is_marks_text(text), text
-    for text in ("", ";", "1", "1;0", "1;-1", "2,1;1,1", "1,1;1,1", "1,2;1", "1;1;1", "268547;1", "-268546;1", "1;1 "):
+    for text in (
+        "",
+        ";",
+        "1",
+        "1;0",
+        "1;-1",
+        "2,1;1,1",
+        "1,1;1,1",
+        "1,2;1",
+        "1;1;1",
+        "268547;1",
+        "-268546;1",
+        "1;1 ",
+    ):
         assert not is_counts_text(text), text
     with pytest.raises(ValueError, match="not a sketch"):
         distinct("?")
@@ -94,5 +124,7 @@ def test_slots_that_are_full_count_too():
     with pytest.raises(OverflowError):
         distinct(marks_text(slot << 6 | 53 for slot in range(2048)))
     assert 10**18 < distinct(marks_text(slot << 6 | 51 for slot in range(2048))) < 2**63
-    half = marks_text([*(slot << 6 | 53 for slot in range(0, 2048, 2)), *(slot << 6 | 1 for slot in range(1, 2048, 2))])
+    half = marks_text(
+        [*(slot << 6 | 53 for slot in range(0, 2048, 2)), *(slot << 6 | 1 for slot in range(1, 2048, 2))]
+    )
     assert 2_048 < distinct(half) < 10_000

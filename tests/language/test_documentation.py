@@ -44,7 +44,9 @@ def expected():
     return {
         "types": table(("type", "synonyms"), TYPE_SYNONYMS.items()),
         "functions": table(("written", "takes", "meaning", "may fail"), functions),
-        "aggregates": table(("aggregate", "meaning"), [(code(n), m) for n, m in {**AGGREGATES, **APPROXIMATE}.items()]),
+        "aggregates": table(
+            ("aggregate", "meaning"), [(code(n), m) for n, m in {**AGGREGATES, **APPROXIMATE}.items()]
+        ),
         "windows": table(("function", "meaning"), [(code(n), m) for n, m in windows.items()]),
         "synonyms": ", ".join(f"`{n}` is `{m}`" for n, m in FUNCTION_SYNONYMS.items()),
     }

@@ -18,6 +18,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 __all__ = [
     "at_step",
@@ -102,8 +103,8 @@ def is_counts_text(text: str) -> bool:
     if not _COUNTS.fullmatch(text):
         return False
     places, counts = ([int(part) for part in half.split(",")] for half in text.split(";"))
-    ascending = all(a < b for a, b in zip(places, places[1:], strict=False))
-    return len(places) == len(counts) and ascending and -_INFINITE <= places[0] and places[-1] <= _NAN
+    ascending = all(a < b for a, b in pairwise(places))
+    return len(places) == len(counts) and ascending and places[0] >= -_INFINITE and places[-1] <= _NAN
 
 
 def percentile(text: str, fraction: float) -> float:
@@ -129,7 +130,10 @@ def marks_text(marks: Iterable[int]) -> str:
     greatest = {found >> 6: found for found in sorted(marks)}
     if 3 * len(greatest) <= _SLOTS:
         return "".join(
-            [_SIGNS[found >> 12] + _SIGNS[found >> 6 & 63] + _SIGNS[found & 63] for found in greatest.values()]
+            [
+                _SIGNS[found >> 12] + _SIGNS[found >> 6 & 63] + _SIGNS[found & 63]
+                for found in greatest.values()
+            ]
         )
     return "=" + "".join([_SIGNS[greatest.get(slot, 0) & 63] for slot in range(_SLOTS)])
 
@@ -148,10 +152,10 @@ def is_marks_text(text: str) -> bool:
     """Whether a text is a sketch of different values."""
     if text.startswith("="):
         return _DENSE.fullmatch(text) is not None
-    if 3 * _SLOTS < len(text) or not _SPARSE.fullmatch(text):
+    if len(text) > 3 * _SLOTS or not _SPARSE.fullmatch(text):
         return False
     slots = [found >> 6 for found in read_marks(text)]
-    return all(a < b for a, b in zip(slots, slots[1:], strict=False))
+    return all(a < b for a, b in pairwise(slots))
 
 
 def distinct(text: str) -> int:

@@ -415,8 +415,7 @@ def _sketches() -> tuple[Function, ...]:
 
 
 FUNCTIONS: dict[str, Function] = {
-    function.name: function
-    for function in (*_arithmetic(), *_any_type(), *_text(), *_time(), *_sketches())
+    function.name: function for function in (*_arithmetic(), *_any_type(), *_text(), *_time(), *_sketches())
 }
 
 NOT_DETERMINISTIC = frozenset(

@@ -1,8 +1,8 @@
 """Partial aggregates: an aggregate over rows that only their owners write, taken apart by owner (Titan §3).
 
 What the rows of one owner come to travels instead of the rows: an entry for each group that the owner has
-rows in, with numbers that add up, least and greatest values, exact sums of DOUBLEs, and sketches. A site that has the
-entries of all owners merges them, and what stands above the aggregate is a local circuit over that.
+rows in, with numbers that add up, least and greatest values, exact sums of DOUBLEs, and sketches. A site that
+has the entries of all owners merges them, and what stands above the aggregate is a local circuit over that.
 
 It takes rows of which each belongs to one owner: select, project and UNION ALL over relations that declare an
 owner. Of a relation with a primary key the owner is part of the key, else another site could take a key over.

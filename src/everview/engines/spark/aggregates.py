@@ -58,9 +58,9 @@ def aggregate_parts(
             scales = scale, 0, result.digits[1]
             mean = quotient(Names(), total, f"CAST({second} AS DECIMAL(19,0))", scales=scales, digits=19)
             return Parts((f"try_sum({each})", f"count({each})"), mean)
-        case ("sketch_marks" | "sketch_marks_union"), _:
+        case (("sketch_marks" | "sketch_marks_union"), _):
             return Parts(("collect_set({value})",), python_call(function, first))
-        case ("sketch_counts" | "sketch_counts_sum"), _:
+        case (("sketch_counts" | "sketch_counts_sum"), _):
             return Parts(("collect_list({value})",), python_call(function, first))
         case _:
             raise AssertionError(f"{function}({argument})")

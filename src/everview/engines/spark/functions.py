@@ -314,7 +314,9 @@ def _step(names: Names, _call: Call, arguments: Texts) -> str:
 
     def placed(number: str, guess: str) -> str:
         over = f"CASE WHEN power(2.0D, {guess}) > abs({number}) THEN 1L ELSE 0L END"
-        under = f"CASE WHEN {guess} < 1023L AND power(2.0D, {guess} + 1L) <= abs({number}) THEN 1L ELSE 0L END"
+        under = (
+            f"CASE WHEN {guess} < 1023L AND power(2.0D, {guess} + 1L) <= abs({number}) THEN 1L ELSE 0L END"
+        )
         exponent = f"{guess} - {over} + {under}"
         return names.let((f"({exponent})",), lambda e: _on_step(number, e))
 

@@ -1,4 +1,4 @@
-"""approx_count_distinct and approx_percentile: an aggregate that sketches, and a function that reads the sketch.
+"""approx_count_distinct and approx_percentile: an aggregate that sketches, a function that reads the sketch.
 
 So several percentiles of one column share a sketch, and what travels from site to site is the sketch.
 """

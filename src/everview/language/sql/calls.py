@@ -16,8 +16,6 @@ from everview.language.expressions import (
     Expression,
     Literal,
     OuterColumn,
-    columns_of,
-    walk,
 )
 from everview.language.functions import (
     DATE_FIELDS,
