@@ -1,4 +1,4 @@
-"""Approximate aggregates at sites: near the exact ones, deletes too; the same where there are only sketches."""
+"""Approximate aggregates at sites: near the exact ones, deletes too; the same from sketches alone."""
 
 import math
 import random

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType
 
 from everview.hub.files import Files
+from everview.hub.jobs import job as naming
 from everview.streams.pipelines.description import SetStage
 from everview.streams.pipelines.encoding import decode
 from everview.streams.pipelines.functions import Field
@@ -36,6 +37,10 @@ from everview.streams.pipelines.spark.work import (
     as_arrow,
     rows_of,
 )
+
+NEEDED = ("numpy", "pyarrow", "xxhash", "msgspec")
+"""The modules that a task imports beside PySpark, this package and what comes with Python; one that sketches
+also imports datasketches."""
 
 SMALL = 4_000_000
 """How many bytes of contributions the driver merges by itself; more are merged by tasks."""
@@ -170,7 +175,9 @@ def _at_tasks(work: Work, frame: DataFrame, level: int) -> DataFrame:
 
 
 def _collected(frame: DataFrame) -> list[Row]:
-    return [(r.slot, r.kind, r.stage, r.part, bytes(r.body)) for r in frame.collect()]
+    with naming(frame.sparkSession.sparkContext, "pipeline: a batch", NEEDED):
+        rows = frame.collect()
+    return [(r.slot, r.kind, r.stage, r.part, bytes(r.body)) for r in rows]
 
 
 def _outcome(*rows: Iterable[Row], is_large: bool = False) -> Outcome:

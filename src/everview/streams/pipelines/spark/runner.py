@@ -104,16 +104,23 @@ class HubPipeline:
         return True
 
     def read_json_files(
-        self, source: str, folder: str | Path, schema: str, *, most: int | None = None
+        self,
+        source: str,
+        folder: str | Path,
+        schema: str,
+        *,
+        most: int | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> int:
         """Take in the files of a folder that have not been, `most` of them a commit; how many there were.
 
         They have a JSON object a line, of which the columns of `schema` are taken, and are whole when they
         appear; files whose names begin with `_` or a dot are passed over. A record names all files that are
-        in, so remove the old ones' folder and begin another before there are a hundred thousand.
+        in, so remove the old ones' folder and begin another before there are a hundred thousand. `options` are
+        those of an object store in which they are.
         """
         self._source(source)
-        files = open_files(folder)
+        files = open_files(folder, options)
         taken = 0
         while True:
             with self._turn:
