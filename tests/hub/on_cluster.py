@@ -126,7 +126,7 @@ def exchanged(url, python, planning, folder):
 
 
 def piped(url, python, fuller, folder):
-    """Titan's computations in tasks, by a Python that lacks a module, then by a fuller one; what each said."""
+    """Titan's computations in tasks, by a Python that lacks a module, then by a fuller one."""
     spark = session(url, python)
     events = tweets(rng_of(1), 60)
     rows = spark.createDataFrame([(e["id"], e["text"]) for e in events[:30]], "id BIGINT, text STRING")

@@ -1,6 +1,6 @@
 """Random pipelines: on devices with crashes between any two statements, on Spark with kill −9 of the driver.
 
-On devices: partitions, triggers, hollow replicas. Every twentieth case is on Spark; see `tests.streams.kills`.
+On devices: partitions, triggers, hollow replicas. Every twentieth case is on Spark: `tests.streams.kills`.
 """
 
 import functools

@@ -1,9 +1,9 @@
 """A pipeline on Spark in a child process that is killed: it takes in files one by one and says which are in.
 
 The child prints `file n` before and `took n` after the commit of the file of that number, and is killed at a
-moment, or kills itself where files of its state, or the record, are written. `check` then opens the pipeline:
-what was acknowledged is in, once, at most one file more, its results are a recount, nothing is left of what was
-under way, and the rest of the files brings it to the recount of all.
+moment, or kills itself where files of its state, or the record, are written. `check` then opens the
+pipeline: what was acknowledged is in, once, at most one file more, its results are a recount, nothing is left
+of what was under way, and the rest of the files brings it to the recount of all.
 """
 
 import json
@@ -52,7 +52,7 @@ class History:
         return streams.open_hub(self.folder / "p", made, spark=spark)
 
     def run(self, *, files=1, seconds=0.0, create=0, large=False):
-        """Let a child take files in until it is killed: so long after some files, or at a file that it writes."""
+        """Let a child take files in until it is killed: after some of them, or at a file that it writes."""
         command = [sys.executable, "-m", "tests.streams.kills", str(self.folder), str(self.seed)]
         command += [str(self.took), str(create), str(int(large))]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""Whenever the driver of a pipeline on Spark is killed, what was acknowledged is in once it is opened again."""
+"""Whenever the driver of a pipeline on Spark is killed, what was acknowledged is in when it is opened."""
 
 import pytest
 from tests.streams.kills import History

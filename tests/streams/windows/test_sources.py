@@ -283,10 +283,10 @@ def run_once(site, processors):
 
 
 def parquet_written(path, numbers):
-    import pyarrow
+    import pyarrow as pa
     from pyarrow import parquet
 
-    parquet.write_table(pyarrow.table({"n": list(numbers)}), path, row_group_size=2)
+    parquet.write_table(pa.table({"n": list(numbers)}), path, row_group_size=2)
 
 
 @pytest.mark.parametrize("kind", ["lines", "parquet", "replicated"])

@@ -116,8 +116,8 @@ class HubPipeline:
 
         They have a JSON object a line, of which the columns of `schema` are taken, and are whole when they
         appear; files whose names begin with `_` or a dot are passed over. A record names all files that are
-        in, so remove the old ones' folder and begin another before there are a hundred thousand. `options` are
-        those of an object store in which they are.
+        in, so remove the old ones' folder and begin another before there are a hundred thousand. `options`
+        are those of an object store in which they are.
         """
         self._source(source)
         files = open_files(folder, options)

@@ -73,12 +73,14 @@ class Replicated(Source):
 
     def mark(self, offset: int) -> str | None:
         """Return what the source says, where there is one that does."""
-        return self._source.mark(offset) if isinstance(self._source, Marked) else None
+        source: object = self._source
+        return source.mark(offset) if isinstance(source, Marked) else None
 
     async def check(self, offset: int, mark: str) -> None:
         """Have the source checked, where there is one."""
-        if isinstance(self._source, Marked):
-            await self._source.check(offset, mark)
+        source: object = self._source
+        if isinstance(source, Marked):
+            await source.check(offset, mark)
 
     def _keep(self, offset: int, fetched: Sequence[tuple[int, Any]]) -> None:
         rows, asked = [], offset
