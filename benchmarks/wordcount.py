@@ -77,7 +77,7 @@ class _OnSpark:
 
     def measure(self, rounds: int, warm: int) -> None:
         """Run all in turns; what is run to warm up is not counted."""
-        plain.use(self._spark, "memory")  # RocksDB took 1.3 to 2 times as long here
+        plain.use(self._spark, "memory")
         for number in range(warm + rounds):
             for name, contender in self._contenders.items():
                 done = contender()

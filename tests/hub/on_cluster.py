@@ -16,10 +16,14 @@ from tests.engines.spark.listening import listening
 from tests.hub.cluster import QUICK, executors_of
 from tests.hub.quick import quickly
 from tests.hub.test_fuzz import HubStore
+from tests.streams.tweets import recount, results, rng_of, titan, tweets
 
+from everview import streams
 from everview.engines.spark.session import start_session
+from everview.errors import MissingDependencyError
 from everview.hub import Hub, register
 from everview.language.program import Program
+from everview.streams.pipelines.spark import job as pipeline_job
 from everview.testing.fuzz.case import generate_case
 from everview.testing.fuzz.check import check_case
 
@@ -119,6 +123,30 @@ def exchanged(url, python, planning, folder):
             return found, hub.rows("visit")
     finally:
         context.pythonExec = python
+
+
+def piped(url, python, fuller, folder):
+    """Titan's computations in tasks, by a Python that lacks a module, then by a fuller one."""
+    spark = session(url, python)
+    events = tweets(rng_of(1), 60)
+    rows = spark.createDataFrame([(e["id"], e["text"]) for e in events[:30]], "id BIGINT, text STRING")
+    (folder / "in").mkdir()
+    (folder / "in" / "a.json").write_text("\n".join(map(json.dumps, events)))
+    context, small = spark.sparkContext, pipeline_job.SMALL
+    with streams.open_hub(folder / "p", titan(sets=2, maps=2), spark=spark) as hub:
+        try:
+            hub.push("tweets", rows)
+            said = None
+        except MissingDependencyError as error:
+            said = str(error)
+        context.pythonExec, pipeline_job.SMALL = fuller, 0  # what the driver would merge, tasks do
+        try:
+            hub.push("tweets", rows)
+            first = results(hub) == recount(events[:30])
+            hub.read_json_files("tweets", folder / "in", "id BIGINT, text STRING")
+            return said, first, results(hub) == recount(events)
+        finally:
+            context.pythonExec, pipeline_job.SMALL = python, small
 
 
 def fuzzed(url, python, folder, seeds, statements):

@@ -98,6 +98,13 @@ def test_jobs_read_follow_and_write_on_a_cluster(driver, tmp_path):
     assert written == [*visits, *((103, f"place {number}") for number in range(3))]
 
 
+def test_a_pipelines_tasks_run_on_a_cluster_and_say_what_they_lack(driver, tmp_path):
+    fuller = bare_python(tmp_path / "python", (*NEEDED, "msgspec"))
+    said, first, second = driver(on_cluster.piped, fuller, tmp_path)
+    assert said.startswith("the executors' Python has no msgspec: the tasks need numpy, pyarrow, xxhash")
+    assert (first, second) == (True, True)
+
+
 def test_spark_shows_its_pages_to_this_machine_alone(driver):
     assert driver(on_cluster.pages) == ["127.0.0.1"]
 

@@ -27,6 +27,11 @@ CREATE MATERIALIZED VIEW triangle AS SELECT a.id AS i FROM people a, people b, p
     WHERE a.id = b.id AND b.city = c.city;
 CREATE MATERIALIZED VIEW by_city AS SELECT city, count(*) AS n, sum(score) AS s, max(name) AS hi,
     count(DISTINCT id) AS d FROM people GROUP BY city;
+CREATE MATERIALIZED VIEW about AS SELECT city, approx_count_distinct(name) AS d,
+    approx_percentile(score, 0.5) AS m,
+    approx_percentile(id, 0.9) FILTER (WHERE id > 1) AS p FROM people GROUP BY city;
+CREATE MATERIALIZED VIEW about_all AS SELECT approx_count_distinct(item) AS d,
+    approx_percentile(amount, 0.5) AS m FROM orders;
 CREATE MATERIALIZED VIEW totals AS SELECT count(*) AS n, sum(amount) AS total FROM orders;
 CREATE MATERIALIZED VIEW turnover AS SELECT city, sum(amount) AS total, count(item) AS n
     FROM people JOIN orders ON id = person GROUP BY city HAVING count(*) > 1;

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everview.engines.reference import evaluate
-from everview.language.aggregates import AGGREGATES, RANKINGS, SHIFTS
+from everview.language.aggregates import AGGREGATES, APPROXIMATE, RANKINGS, SHIFTS
 from everview.language.functions import FUNCTIONS
 from everview.language.program import Program
 from everview.language.sql.calls import SYNONYMS as FUNCTION_SYNONYMS
@@ -44,7 +44,9 @@ def expected():
     return {
         "types": table(("type", "synonyms"), TYPE_SYNONYMS.items()),
         "functions": table(("written", "takes", "meaning", "may fail"), functions),
-        "aggregates": table(("aggregate", "meaning"), [(code(n), m) for n, m in AGGREGATES.items()]),
+        "aggregates": table(
+            ("aggregate", "meaning"), [(code(n), m) for n, m in {**AGGREGATES, **APPROXIMATE}.items()]
+        ),
         "windows": table(("function", "meaning"), [(code(n), m) for n, m in windows.items()]),
         "synonyms": ", ".join(f"`{n}` is `{m}`" for n, m in FUNCTION_SYNONYMS.items()),
     }

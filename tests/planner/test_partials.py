@@ -33,6 +33,8 @@ DECOMPOSED = [
     "SELECT site, max(x) AS m, min(DISTINCT n) AS n FROM r WHERE n > 0 OR g IS NULL GROUP BY site",
     "SELECT g, count(*) AS c FROM (SELECT g FROM r WHERE n > 1 UNION ALL SELECT g FROM o) AS u GROUP BY g",
     "SELECT sum(k.n) AS s FROM k",
+    "SELECT g, approx_count_distinct(n) AS c, approx_percentile(x, 0.5) AS m, approx_percentile(x, 1) AS t FROM r GROUP BY g",
+    "SELECT approx_count_distinct(x) FILTER (WHERE t) AS c, approx_percentile(d, 0.25) AS q FROM r",
     "SELECT g, n FROM r ORDER BY n DESC, g LIMIT 3",
     "SELECT n, x FROM r WHERE t ORDER BY x LIMIT 2 OFFSET 1",
     "SELECT n FROM r ORDER BY n LIMIT 0",

@@ -140,3 +140,20 @@ def test_partitions_cover_all_numbers_below_their_count_and_no_other():
     assert parts == {0, 1, 2, 3}
     assert streams.by_key(4, len).of_key("abcdef") == 2
     assert streams.by_key(3, lambda key: -1).of_key("a") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a\tb c\nd\x0be\x0cf\rg", "a\x1cb\x1dc\x1ed\x1fe", "a\u00a0b\u2003c\x85d", "  a  b ", "", None, "é b"],
+)
+def test_words_of_columns_are_those_of_python(text):
+    import pyarrow as pa
+
+    from everview.streams.pipelines.batch import Batch
+
+    for column in (
+        pa.array([text, "x y"]),
+        pa.chunked_array([pa.array([text], pa.string()), pa.array(["p q"])]),
+    ):
+        found = streams.words("text").of_batch(Batch(columns={"text": column}))
+        assert found.elements() == [word for one in column.to_pylist() if one for word in one.split()]

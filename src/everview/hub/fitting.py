@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 from pyspark.sql import types as st
 
-from everview.engines.spark.types import spark_type
+from everview.engines.spark.types import column_names, spark_type
 from everview.errors import DataError
 from everview.language.relations import Relation
 from everview.language.types import Field, Kind
 
-__all__ = ["check_columns", "missing"]
+__all__ = ["check_columns", "converted", "missing"]
 
 _WIDER: dict[Kind, tuple[type[st.DataType], ...]] = {
     Kind.BIGINT: (st.ByteType, st.ShortType, st.IntegerType),
@@ -38,6 +40,22 @@ def check_columns(relation: Relation, given: Mapping[str, st.DataType]) -> None:
                 column=field.name,
                 expected=str(field.type),
             )
+
+
+def converted(relation: Relation, frame: DataFrame) -> list[Column]:
+    """The columns of a relation, `c0` and so on, from a DataFrame's; DataError when these do not fit."""
+    given = {field.name: field.dataType for field in frame.schema.fields}
+    check_columns(relation, given)
+    columns = []
+    for name, field in zip(column_names(len(relation.schema)), relation.schema, strict=True):
+        kind = spark_type(field.type)
+        if field.name not in given:
+            columns.append(F.lit(None).cast(kind).alias(name))
+            continue
+        column = F.col("`" + field.name.replace("`", "``") + "`").cast(kind)
+        # There is one zero: adding it takes the sign off the other.
+        columns.append((column + F.lit(0.0) if field.type.kind is Kind.DOUBLE else column).alias(name))
+    return columns
 
 
 def missing(relation: Relation, field: Field) -> DataError:

@@ -14,6 +14,7 @@ this one.
 
 from __future__ import annotations
 
+import datetime as dt
 import sqlite3
 import threading
 import uuid
@@ -29,12 +30,13 @@ from everview.engines.sqlite.scalars.storage import store_rows
 from everview.engines.sqlite.stamps import SHIFT
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
-from everview.errors import StoreError
+from everview.errors import DataError, StoreError
 from everview.hub.changed import gone_table, noting_ddl
 from everview.hub.generations import Shipping
 from everview.language.program import Program
 from everview.language.relations import Relation, Semantics, View
 from everview.planner.published import published_stream
+from everview.replication.closing import checked_moment
 from everview.replication.publishing import new_epoch
 from everview.replication.replica import Replica
 
@@ -222,6 +224,19 @@ class Gate:
                     self._write(relation, columns, present=present)
             self._store.writer.connection.execute(f"UPDATE {HUB} SET arrived = ?", (number,))
             return self._writing.commit.grown
+
+    def write(self, relation: Relation, rows: Sequence[tuple[Any, ...]], *, present: bool) -> int:
+        """Let events of the hub's own in, or aside, as a site does; how many went in."""
+        verb = self._writing.insert if present else self._writing.delete
+        return self._writing.run(lambda: verb(relation, rows)) if rows else 0
+
+    def close_windows(self, until: dt.datetime, relations: Iterable[str] | None) -> int:
+        """Close windows as a source; of how many relations that was news."""
+        moment, names = checked_moment(until), None if relations is None else list(relations)
+        closing = self.replica.closing
+        if closing is None:
+            raise DataError("the program has no windowed relation, so there is nothing to close")
+        return self._writing.run(lambda: closing.close(moment, names))
 
     def fill(self, relation: Relation, columns: Columns, made_us: int) -> None:
         """Put rows in that the hub had at a time before there was this gate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from everview.engines.spark.types import column_names, rows_of
 from everview.errors import DataError, StoreError
 from everview.hub.contents import contents, local_rows
 from everview.hub.costs import Costs
+from everview.hub.events import put_events
 from everview.hub.explain import explain_view
 from everview.hub.files import open_files
 from everview.hub.jobs import job, working
@@ -102,6 +104,20 @@ class Hub:
     def delete(self, relation: str, rows: DataFrame | Rows) -> int:
         """Delete rows, or a DataFrame's, from a relation at the next refresh; how many were accepted."""
         return self._put(relation, rows, present=False)
+
+    def close_windows(self, until: dt.datetime, relations: Iterable[str] | None = None) -> int:
+        """Say that this hub, as a source, has written all events before a moment; of how many relations.
+
+        As a site does; sites hear of it by sync, and the hub's views at the next refresh.
+        """
+        return self._store.gate(None).close_windows(until, relations)
+
+    def take_charge(self, *, alone: bool = False) -> bool:
+        """Write as this hub's source from here, after its gate was put back or made anew; whether it may.
+
+        As a site does: sync and call it again until it may.
+        """
+        return self._store.gate(None).replica.take_charge(alone=alone)
 
     def refresh(self) -> RefreshReport:
         """Bring everything that has arrived into the relations and all views, at once or not at all.
@@ -289,9 +305,11 @@ class Hub:
         store = self._store
         store.require_ours()
         relation = self._relation(name)
-        check_writable(relation)
         if is_connect(rows):
             raise DataError(f"{name} cannot take a DataFrame of Spark Connect: give one of the hub's Spark")
+        if relation.event_time is not None and not relation.system:
+            return put_events(store.gate(None), relation, rows, present=present)
+        check_writable(relation)
         if isinstance(rows, DataFrame):
             accepted = store.inbox.put_frame(relation, rows, present=present)
         else:

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
 
-from everview.engines.spark.types import arrow_schema, arrow_table, column_names, spark_type
+from everview.engines.spark.types import arrow_schema, arrow_table, column_names
 from everview.errors import DataError, StoreError
 from everview.hub import offers
 from everview.hub.files import Files
-from everview.hub.fitting import check_columns, missing
+from everview.hub.fitting import converted, missing
 from everview.hub.jobs import job, working
 from everview.hub.marks import FOLDER, MARK, number_of
 from everview.hub.offers import Write
@@ -33,7 +33,7 @@ from everview.hub.owning import check_counted, check_owner, counting
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.relations import Relation, Semantics
-from everview.language.types import Field, Kind
+from everview.language.types import Field
 from everview.language.values import check_rows
 
 __all__ = [
@@ -286,7 +286,7 @@ class Inbox:
                 relation=relation.name,
                 expected="a DataFrame that is not streaming, or rows",
             )
-        selected = frame.select(*_converted(relation, frame))
+        selected = frame.select(*converted(relation, frame))
         required = {name for name, field in _named(relation) if not field.nullable}
         if relation.semantics is Semantics.KEYED:
             keys = {column_names(len(relation.schema))[place] for place in relation.key_positions}
@@ -354,18 +354,3 @@ def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(table, buffer, write_page_checksum=True)
     return buffer.getvalue()
-
-
-def _converted(relation: Relation, frame: DataFrame) -> list[Any]:
-    given = {field.name: field.dataType for field in frame.schema.fields}
-    check_columns(relation, given)
-    columns = []
-    for name, field in _named(relation):
-        kind = spark_type(field.type)
-        if field.name not in given:
-            columns.append(F.lit(None).cast(kind).alias(name))
-            continue
-        column = F.col("`" + field.name.replace("`", "``") + "`").cast(kind)
-        # There is one zero: adding it takes the sign off the other.
-        columns.append((column + F.lit(0.0) if field.type.kind is Kind.DOUBLE else column).alias(name))
-    return columns

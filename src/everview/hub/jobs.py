@@ -8,7 +8,7 @@ done, so they never stand at a job that is not the hub's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
@@ -42,7 +42,7 @@ def working(hub: str, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def job(context: SparkContext, what: str) -> Iterator[None]:
+def job(context: SparkContext, what: str, needed: Sequence[str] = NEEDED) -> Iterator[None]:
     """Name the job that is run meanwhile; MissingDependencyError when executors lack what it needs."""
     work = _work.get()
     before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
@@ -54,9 +54,9 @@ def job(context: SparkContext, what: str) -> Iterator[None]:
     except PySparkException as error:
         found = _MISSING.search(str(error))
         module = (found[1] or found[2]).lower() if found is not None else ""
-        if module not in (*NEEDED, "everview"):  # it may be a module of the caller's own functions
+        if module not in (*needed, "everview"):  # it may be a module of the caller's own functions
             raise
-        raise MissingDependencyError(_lacking(module)) from error
+        raise MissingDependencyError(_lacking(module, needed)) from error
     finally:
         with suppress(Exception):  # Spark itself has ended, and the error says so
             for name, value in before.items():
@@ -69,15 +69,15 @@ def entitled(task: Task, title: str) -> Task:
     return task
 
 
-def _lacking(module: str) -> str:
+def _lacking(module: str, needed: Sequence[str]) -> str:
     if module == "everview":
         return (
-            "the executors' Python has no everview: open the hub on a session whose master is the "
+            "the executors' Python has no everview: open it on a session whose master is the "
             "cluster's, then the driver sends it, or give spark-submit --py-files everview.zip, which "
             "`everview package` makes"
         )
     return (
-        f"the executors' Python has no {module}: a hub's tasks need {', '.join(NEEDED)} there, of the "
+        f"the executors' Python has no {module}: the tasks need {', '.join(needed)} there, of the "
         "versions that everview[hub] asks for; install them on every worker, or choose a Python that has "
         "them by spark.pyspark.python"
     )

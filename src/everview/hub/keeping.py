@@ -31,6 +31,9 @@ CONSTRUCTS = {
         "SELECT g, count(DISTINCT x) FILTER (WHERE k > 0) AS n FROM r GROUP BY g"
     ),
     "aggregates without GROUP BY": "SELECT count(*) AS n, max(x) AS m FROM r",
+    "approx_count_distinct, approx_percentile": (
+        "SELECT g, approx_count_distinct(x) AS n, approx_percentile(x, 0.5) AS m FROM r GROUP BY g"
+    ),
     "sum and avg of DECIMALs with over 28 digits, over 13 of them after the point": (
         "SELECT g, sum(CAST(k AS DECIMAL(38,20))) AS t FROM r GROUP BY g"
     ),

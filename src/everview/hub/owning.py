@@ -31,13 +31,13 @@ def _checked(relation: Relation, *, present: bool) -> int | None:
 
 
 def check_writable(relation: Relation) -> None:
-    """DataError when nobody writes into a relation at a hub: it is no source, and keeps no window open."""
+    """DataError when no job and no DataFrame writes into a relation: its windows are closed at a door."""
     if relation.system:
         raise DataError(f"{relation.name} is kept by Everview, and not written to", relation=relation.name)
     if relation.event_time is not None:
         raise DataError(
-            f"{relation.name} is windowed, and its events enter at the sites of its sources; "
-            "open a site of the source's name, write there, and sync it with the hub",
+            f"{relation.name} is windowed, and its events enter at the doors of its sources: "
+            "write them by hub.insert of a hub that is one, or at a site of the source's name",
             relation=relation.name,
         )
 

@@ -27,6 +27,7 @@ from everview.hub.inbox import Arrival
 from everview.hub.marks import GATE, gate_head
 from everview.hub.record import Record, require_epoch
 from everview.hub.tables import Catalog
+from everview.language.windowed import windowed_relations
 from everview.replication.report import OnProgress, Progress
 
 __all__ = ["FOLDER", "Peering"]
@@ -104,6 +105,8 @@ class Peering:
 
     def make(self, record: Record, on_progress: OnProgress | None) -> Record:
         """Make a gate with what the last refresh has; it counts when the record is made that is returned."""
+        if record.gate:
+            self._require_no_source()
         self._near.remove(_DRAFT)
         self._near.create(f"{FOLDER}/about.txt", _ABOUT.encode())
         self._near.create(f"{_DRAFT}/about.txt", _ABOUT.encode())
@@ -126,6 +129,17 @@ class Peering:
         self._fits = True
         now = time.time_ns() // 1000
         return msgspec.structs.replace(record, number=record.number + 1, made_us=now, gate=word)
+
+    def _require_no_source(self) -> None:
+        """Whoever made a gate anew would not know which windows the old one had closed, before whom."""
+        for name, relation in windowed_relations(self._catalog.program.relations).items():
+            if self._name in relation.sources:
+                path = self._near.local(_FILE)
+                raise StoreError(
+                    f"this hub is a source of {name}, and only its gate knows which windows it has closed: "
+                    f"put {path} back, of whatever time, and call hub.adopt_gate() and hub.take_charge()",
+                    path=path,
+                )
 
     @property
     def gate(self) -> Gate:
@@ -170,6 +184,8 @@ class Peering:
         `whole` is for a record that does not go with the gate: all that the gate has.
         """
         gate = self._the_gate
+        if whole and not self._fits:
+            gate.replica.renew()  # it may give numbers to commits that others know it by already
         since = -1 if whole else gate.told(record.gate)
         if since is None:
             raise self._another(gate)

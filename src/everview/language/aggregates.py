@@ -18,6 +18,7 @@ from everview.language.types import BIGINT, BOOLEAN, DECIMAL_DIGITS, DOUBLE, TEX
 
 __all__ = [
     "AGGREGATES",
+    "APPROXIMATE",
     "CARRIED",
     "RANKINGS",
     "SHIFTS",
@@ -39,11 +40,22 @@ AGGREGATES: dict[str, str] = {
 }
 """Every aggregate and what it means; all skip NULLs, all may say DISTINCT and FILTER (WHERE …)."""
 
+APPROXIMATE: dict[str, str] = {
+    "approx_count_distinct": "about how many different values there are: 2.3% standard error",
+    "approx_percentile": "approx_percentile(a, p): about the number that a part p of all is not above, as "
+    "DOUBLE: at most a 128th nearer to 0; p is written as a number from 0 to 1",
+}
+"""Aggregates by sketches (see `sketches`); they skip NULLs and may say FILTER (WHERE …)."""
+
 CARRIED: dict[str, str] = {
     "exact": "exact sum of DOUBLEs, as text that can be added up elsewhere",
     "exact_sum": "the DOUBLE nearest to the sum of such texts",
+    "sketch_marks": "the greatest mark of each slot, as text",
+    "sketch_marks_union": "the same over such texts",
+    "sketch_counts": "how often each step is there, as text",
+    "sketch_counts_sum": "the sum of such texts",
 }
-"""What plans have besides, and programs do not: what of an aggregate goes from site to site."""
+"""What plans have besides, and programs do not: sketches, and what of an aggregate goes from site to site."""
 
 RANKINGS: dict[str, str] = {
     "row_number": "number of the row in its partition, from 1; ties broken by the remaining columns",
@@ -78,6 +90,10 @@ def aggregate_type(function: str, argument: Type | None) -> Type:
             return TEXT
         case "exact_sum", Kind.TEXT:
             return DOUBLE
+        case (("sketch_marks" | "sketch_counts"), Kind.BIGINT):
+            return TEXT
+        case (("sketch_marks_union" | "sketch_counts_sum"), Kind.TEXT):
+            return TEXT
         case ("sum", Kind.DOUBLE) | ("avg", Kind.BIGINT | Kind.DOUBLE):
             return DOUBLE
         case _:

@@ -383,8 +383,39 @@ def _time() -> tuple[Function, ...]:
     )
 
 
+def _sketches() -> tuple[Function, ...]:
+    return (
+        Function(
+            "sketch_mark",
+            "sketch_mark(s)",
+            "the place of s among different texts; approx_count_distinct sketches it",
+            (_on(TEXT, to=BIGINT),),
+        ),
+        Function(
+            "sketch_step",
+            "sketch_step(a)",
+            "the step that a is on, 128 to a doubling; approx_percentile sketches it",
+            (_on(DOUBLE, to=BIGINT),),
+        ),
+        Function(
+            "sketch_distinct",
+            "sketch_distinct(s)",
+            "about how many different values a sketch has seen",
+            (_on(TEXT, to=BIGINT),),
+            fails=True,
+        ),
+        Function(
+            "sketch_percentile",
+            "sketch_percentile(s, p)",
+            "about the number that a part p of those in a sketch is not above",
+            (_on(TEXT, DOUBLE, to=DOUBLE),),
+            fails=True,
+        ),
+    )
+
+
 FUNCTIONS: dict[str, Function] = {
-    function.name: function for function in (*_arithmetic(), *_any_type(), *_text(), *_time())
+    function.name: function for function in (*_arithmetic(), *_any_type(), *_text(), *_time(), *_sketches())
 }
 
 NOT_DETERMINISTIC = frozenset(

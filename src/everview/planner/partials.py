@@ -1,8 +1,8 @@
 """Partial aggregates: an aggregate over rows that only their owners write, taken apart by owner (Titan §3).
 
 What the rows of one owner come to travels instead of the rows: an entry for each group that the owner has
-rows in, with numbers that add up, least and greatest values, and exact sums of DOUBLEs. A site that has the
-entries of all owners merges them, and what stands above the aggregate is a local circuit over that.
+rows in, with numbers that add up, least and greatest values, exact sums of DOUBLEs, and sketches. A site that
+has the entries of all owners merges them, and what stands above the aggregate is a local circuit over that.
 
 It takes rows of which each belongs to one owner: select, project and UNION ALL over relations that declare an
 owner. Of a relation with a primary key the owner is part of the key, else another site could take a key over.
@@ -37,6 +37,9 @@ from everview.planner.conditions import conjuncts
 
 __all__ = ["Partials", "is_partials", "may_be_partials", "partials_of"]
 
+_TEXTS = ("exact", "sketch_marks", "sketch_counts")
+"""What of an aggregate travels as a text of a form of its own."""
+
 _MARK = "#partial."
 """Between the view's name and what it says: no core is called so."""
 
@@ -49,7 +52,8 @@ class Partials:
     """An aggregate that travels by owner: what is computed where rows are, and merged where they are not.
 
     Its entries are the rows of `plan`, which begin with the owner. The first `width` columns tell them apart;
-    those `shown` are the group, or the row, that an entry is about; those `exact` hold texts of exact sums.
+    those `shown` are the group, or the row, that an entry is about; those of `texts` hold exact sums, or
+    sketches: each with the aggregate that it is of.
     """
 
     name: str
@@ -59,7 +63,7 @@ class Partials:
     plan: Plan
     width: int
     shown: tuple[int, ...]
-    exact: tuple[int, ...]
+    texts: tuple[tuple[int, str], ...]
     merged: Plan
     """Over the entries of all owners."""
 
@@ -99,7 +103,7 @@ def partials_of(view: str, node: Plan, relations: Mapping[str, Relation]) -> Par
     name = f"{view}{_MARK}{digest}"
     inputs = tuple(sorted({part.name for part in walk_plan(owned) if isinstance(part, Scan)}))
     merged = made.merge(Scan(name, made.plan.schema))
-    return Partials(name, view, inputs, made.plan, made.width, made.shown, made.exact, merged)
+    return Partials(name, view, inputs, made.plan, made.width, made.shown, made.texts, merged)
 
 
 class _Made(NamedTuple):
@@ -108,7 +112,7 @@ class _Made(NamedTuple):
     plan: Plan
     width: int
     shown: tuple[int, ...]
-    exact: tuple[int, ...]
+    texts: tuple[tuple[int, str], ...]
     merge: Callable[[Scan], Plan]
 
 
@@ -139,6 +143,9 @@ def _owned(plan: Plan, relations: Mapping[str, Relation]) -> Plan | str:
 
 # Aggregates.
 
+_SKETCHES = {"sketch_marks": "sketch_marks_union", "sketch_counts": "sketch_counts_sum"}
+"""Of each sketch, what merges those of owners."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Value:
@@ -150,7 +157,7 @@ class _Value:
 
 
 def _aggregate(node: Aggregate, owned: Plan) -> _Made | str:
-    """The groups' sums, extremes, and exact sums of DOUBLEs."""
+    """The groups' sums, extremes, exact sums of DOUBLEs, and sketches."""
     width = len(node.keys)
     flat, arguments = _prepared(node, owned)
     values: list[_Value] = []
@@ -162,7 +169,7 @@ def _aggregate(node: Aggregate, owned: Plan) -> _Made | str:
         own = adding(call.function, value.type, call.type)
         if own is not None:
             parts = [total(part) for part in own.contributions(value, ONE)]
-        elif ranked:
+        elif ranked or call.function in _SKETCHES:
             parts = [AggregateCall(call.function, value)]
         elif call.type == DOUBLE:
             parts = [AggregateCall("exact", value), AggregateCall("count", value)]
@@ -171,9 +178,9 @@ def _aggregate(node: Aggregate, owned: Plan) -> _Made | str:
         values.append(_Value(call, own, tuple(_place(calls, part) for part in parts)))
     names = ("owner", *node.names[:width], *(f"x{i}" for i in range(len(calls))))
     groups = Aggregate(flat, columns(flat)[: width + 1], tuple(calls), names)
-    exact = tuple(width + 1 + place for place, call in enumerate(calls) if call.function == "exact")
+    texts = tuple((width + 1 + i, call.function) for i, call in enumerate(calls) if call.function in _TEXTS)
     shown = tuple(range(1, width + 1))
-    return _Made(groups, width + 1, shown, exact, lambda scan: _merged(node, scan, values, calls))
+    return _Made(groups, width + 1, shown, texts, lambda scan: _merged(node, scan, values, calls))
 
 
 def _place(found: list[AggregateCall], one: AggregateCall) -> int:
@@ -200,7 +207,7 @@ def _prepared(node: Aggregate, owned: Plan) -> tuple[Plan, list[Column]]:
     return flat, [behind[different.index(argument)] for argument in arguments]
 
 
-_OVER = {"min": "min", "max": "max", "exact": "exact_sum"}
+_OVER = {"min": "min", "max": "max", "exact": "exact_sum", **_SKETCHES}
 """What merges the values of owners; the rest adds up."""
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from everview.algebra.exact_text import is_exact_text
+from everview.algebra.sketch_text import is_counts_text, is_marks_text
 from everview.engines.sqlite.engine import OnChange
 from everview.engines.sqlite.feeding import Feed
 from everview.engines.sqlite.partials import (
@@ -37,6 +38,9 @@ from everview.replication.knowledge import Knowledge
 from everview.replication.messages import LONGEST, START, Gossip, Known, Message, Page, Section
 from everview.replication.publishing import Place
 from everview.replication.wire import check
+
+_FORMS = {"exact": is_exact_text, "sketch_marks": is_marks_text, "sketch_counts": is_counts_text}
+"""What a text of each aggregate must look like."""
 
 EQUAL, CHANGED, WHOLE = 0, 1, 2
 """How an owner is told: the reader has it, or gets what has changed, or everything."""
@@ -264,9 +268,10 @@ class PartialArrivals:
             self._told[section.stream] = self._standings(message, section, len(stored.partials.inputs))
         elif section.part == ENTRIES:
             check(section, stored.columns, len(message.sites))
-            for place in stored.partials.exact:
-                if not all(text is None or is_exact_text(text) for text in section.columns[place]):
-                    raise WireError(f"{section.stream} has a sum that is none", where="section")
+            for place, aggregate in stored.partials.texts:
+                fits = _FORMS[aggregate]
+                if not all(text is None or fits(text) for text in section.columns[place]):
+                    raise WireError(f"{section.stream} has a sum or sketch that is none", where="section")
             stored.stage(self.connection, self._possible(section))
         else:
             raise WireError(f"{section.stream} has no part {section.part}", where="section")

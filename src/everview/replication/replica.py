@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.replication.batches import Batches
 from everview.replication.collecting import collect, is_due, ripen
+from everview.replication.renewal import renew
 from everview.replication.report import OnProgress
 from everview.replication.status import member_status, replication_status
 
@@ -42,6 +43,11 @@ class Replica(Batches):
             expired = self._knowledge.membership.expire(incarnation)
             self._knowledge.groups.lose_expired_sponsors()
             return expired
+
+    def renew(self) -> None:
+        """Take a new incarnation: the store is of an earlier time, though opening did not notice."""
+        with self._committing() as connection:
+            renew(self._knowledge, connection, self._writing.commit.version - 1, retire=True)
 
     def take_charge(self, *, alone: bool = False) -> bool:
         """Say that this store writes as its source from now on; return whether it may."""

@@ -117,6 +117,21 @@ def sums_of_doubles(seed):
     return Case(program, tuple(history), frozenset())
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_sketches_count_what_comes_and_goes(seed):
+    """Many rows on few steps, so that how often a step is there decides."""
+    chance = random.Random(seed)
+    keys = chance.choice(["", " GROUP BY g % 2"])
+    parts = ", ".join(f"approx_percentile(x, {part}) AS p{i}" for i, part in enumerate((0.25, 0.5, 0.75)))
+    view = f"SELECT {parts}, approx_count_distinct(g) AS d, approx_count_distinct(x) AS e FROM r{keys}"
+    program = Program.parse(f"{TABLES} CREATE MATERIALIZED VIEW v AS {view};")
+    history = []
+    for _ in range(8):
+        rows = tuple({(chance.randrange(40), chance.choice([1.0, 2.0, 2.01, NAN])): None for _ in range(15)})
+        history.append((Write(chance.choice(["insert", "insert", "delete"]), "r", rows),))
+    check_case(Case(program, tuple(history), frozenset()), CircuitStore)
+
+
 @pytest.mark.parametrize(
     ("kind", "shown"), [(decimal_type(10, 2), "0.00"), (decimal_type(19, 0), "0"), (BIGINT, "0")]
 )

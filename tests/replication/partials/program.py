@@ -17,10 +17,12 @@ PROGRAM = ev.Program.parse("""
     CREATE MATERIALIZED VIEW firsts AS SELECT item, n, i FROM (
         SELECT item, n, row_number() OVER (PARTITION BY item ORDER BY n DESC) AS i FROM votes
     ) AS u WHERE i <= 2;
+    CREATE MATERIALIZED VIEW about AS SELECT item, approx_count_distinct(n) AS d, approx_percentile(x, 0.5) AS m,
+        approx_percentile(x, 0.9) FILTER (WHERE n > 2) AS p FROM votes GROUP BY item HAVING approx_count_distinct(n) > 0;
     CREATE MATERIALIZED VIEW used AS SELECT id, sum(n) AS n FROM meters GROUP BY id;
     CREATE MATERIALIZED VIEW kinds AS SELECT count(DISTINCT item) AS n FROM votes;
 """)
-VIEWS = ("tally", "total", "best", "popular", "firsts", "used")
+VIEWS = ("tally", "total", "best", "popular", "firsts", "about", "used")
 
 
 def shown(site, views=VIEWS):

@@ -20,7 +20,8 @@ PROGRAM = ev.Program.parse("""
     CREATE TABLE b (o TEXT NOT NULL, g TEXT, n BIGINT) WITH (owner = 'o', semantics = 'bag');
     CREATE TABLE k (o TEXT, i BIGINT, g TEXT, n BIGINT, PRIMARY KEY (o, i)) WITH (owner = 'o');
     CREATE TABLE w (o TEXT NOT NULL, g TEXT, n BIGINT) WITH (owner = 'o', semantics = 'add_wins');
-    CREATE MATERIALIZED VIEW sets AS SELECT g, count(*) AS c, min(n) AS lo, max(n) AS hi FROM s GROUP BY g;
+    CREATE MATERIALIZED VIEW sets AS SELECT g, count(*) AS c, min(n) AS lo, max(n) AS hi,
+        approx_count_distinct(n) AS d, approx_percentile(n, 0.5) AS p FROM s GROUP BY g;
     CREATE MATERIALIZED VIEW bags AS SELECT g, n FROM b ORDER BY n DESC, g LIMIT 2;
     CREATE MATERIALIZED VIEW keys AS SELECT count(*) AS c, sum(n) AS s, avg(n) AS a FROM k WHERE n > 0;
     CREATE MATERIALIZED VIEW both AS

@@ -226,3 +226,110 @@ def test_processors_read_files_and_relations(tmp_path):
         windows = windowed.Windows(site, group)
         assert [windows.value(w).value for w in range(3)] == [11, 33, 66]
         assert [one.value for one in windows.outputs()] == ["x", "y", "z"]
+
+
+# A file that is not what it was
+
+
+def written(path, numbers):
+    path.write_text("".join(f"{number}\n" for number in numbers))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: written(path, range(2)),
+        lambda path: written(path, [0, 1, 7, 3, 4]),
+        lambda path: written(path, [10, 11, 12, 13]),
+        lambda path: path.write_text(""),
+        lambda path: path.write_text("0\n1\n2"),
+    ],
+    ids=["shorter", "other line", "other file", "empty", "cut line"],
+)
+def test_lines_that_change_while_they_are_read_are_told(tmp_path, change):
+    path = tmp_path / "messages.jsonl"
+    written(path, range(6))
+    source = windowed.JsonLines(path)
+    assert read(source, 0, 3) == [(0, 0), (1, 1), (2, 2)]
+    assert read(source, 3, 1) == [(3, 3)]
+    written(path, range(9))  # it grew
+    assert read(source, 4, 1) == [(4, 4)]
+    assert read(source, 0, 3) == [(0, 0), (1, 1), (2, 2)]
+    change(path)
+    with pytest.raises(ev.StoreError, match="was changed under a processor: line 3 is not there any more"):
+        read(source, 3)
+
+
+def test_a_line_without_its_end_that_goes_on_is_another(tmp_path):
+    path = tmp_path / "messages.jsonl"
+    path.write_text("1\n2")
+    source = windowed.JsonLines(path)
+    assert read(source) == [(0, 1), (1, 2)]
+    path.write_text("1\n23\n")
+    with pytest.raises(ev.StoreError, match="line 2 is not there any more as it was read"):
+        read(source, 2)
+
+
+async def each_in_a_window(ctx, number):
+    ctx.update({"p": number if isinstance(number, int) else number["n"]})
+    ctx.emit(number)
+    if number in (5, {"n": 5}):
+        raise OSError("unplugged")
+    ctx.next_window()
+
+
+def run_once(site, processors):
+    asyncio.run(windowed.Runner(site, GROUP, processors, attempts=1).run())
+
+
+def parquet_written(path, numbers):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"n": list(numbers)}), path, row_group_size=2)
+
+
+@pytest.mark.parametrize("kind", ["lines", "parquet", "replicated"])
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([0, 1, 2, 3, 4, 6, 7, 8], None),
+        ([0, 1, 2], "it has 3 lines, and 5 were read of it"),
+        ([0, 1, 2, 3, 14, 6, 7], "not those that were read"),
+        ([], "it has 0 lines, and 5 were read of it"),
+    ],
+)
+def test_a_processor_does_not_go_on_in_a_file_that_is_not_what_it_was(tmp_path, kind, numbers, said):
+    write = parquet_written if kind == "parquet" else written
+    path = tmp_path / "messages"
+    with ev.Site.open(tmp_path / "site.db", PROGRAM, name="s") as site:
+
+        def processors():
+            source = windowed.ParquetRows(path) if kind == "parquet" else windowed.JsonLines(path)
+            if kind == "replicated":
+                source = windowed.Replicated(site, GROUP, "p", source)
+            return {"p": windowed.Processor(each_in_a_window, source)}
+
+        write(path, range(8))
+        with pytest.raises(OSError, match="unplugged"):
+            run_once(site, processors())
+        write(path, numbers)
+        if said is None and kind != "replicated":  # which has kept the message that fails
+            windowed.run(site, GROUP, processors())
+            assert windowed.Windows(site, GROUP).value(7) == {"p": 8}
+        elif said is not None:
+            with pytest.raises(ev.StoreError, match="row 5" if kind == "parquet" else said):
+                run_once(site, processors())
+            assert len(windowed.Windows(site, GROUP).outputs()) <= 6
+
+
+def test_a_parquet_file_that_is_replaced_while_it_is_read_is_told(tmp_path):
+    path = tmp_path / "messages.parquet"
+    parquet_written(path, range(8))
+    source = windowed.ParquetRows(path)
+    assert read(source, 0, 2) == [(0, {"n": 0}), (1, {"n": 1})]
+    parquet_written(path, range(9))  # with one more row at the end
+    assert read(source, 2, 2) == [(2, {"n": 2}), (3, {"n": 3})]
+    parquet_written(path, [0, 1, 2, 4, 5, 6])
+    with pytest.raises(ev.StoreError, match="row 4 is another one than was read"):
+        read(source, 4)

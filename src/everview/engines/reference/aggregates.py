@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from everview.algebra.exact_text import ExactSum
+from everview.algebra.sketch_text import counts_text, marks_text, read_counts, read_marks
 from everview.language.order import order_key
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, Kind, Type
 from everview.language.values import EXACT, canonical_double, fit_decimal
@@ -37,6 +39,14 @@ def aggregate(function: str, values: Sequence[Any], result: Type) -> Any:
             return ExactSum.of(values).text()
         case "exact_sum":
             return canonical_double(sum(map(ExactSum.read, values), ExactSum()).nearest())
+        case "sketch_marks":
+            return marks_text(values)
+        case "sketch_marks_union":
+            return marks_text(mark for text in values for mark in read_marks(text))
+        case "sketch_counts":
+            return counts_text(Counter(values))
+        case "sketch_counts_sum":
+            return counts_text(sum((Counter(read_counts(text)) for text in values), Counter()))
         case "avg":
             return _average(values, result)
         case _:

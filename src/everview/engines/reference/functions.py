@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from everview.algebra.sketch_text import distinct, mark, percentile, step
 from everview.language.expressions import Call
 from everview.language.functions import TRUNCATIONS
 from everview.language.order import order_key
@@ -317,6 +318,10 @@ IMPLEMENTED: dict[str, Implementation] = {
     },
     "extract_epoch": _extract("epoch"),
     **{f"date_trunc_{unit}": _date_trunc(unit) for unit in TRUNCATIONS},
+    "sketch_mark": lambda _call, values: mark(values[0]),
+    "sketch_step": lambda _call, values: step(values[0]),
+    "sketch_distinct": lambda _call, values: distinct(values[0]),
+    "sketch_percentile": lambda _call, values: percentile(*values),
 }
 
 

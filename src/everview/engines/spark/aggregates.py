@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everview.engines.spark.by_python import python_call
 from everview.engines.spark.decimals import quotient
 from everview.engines.spark.doubles import exact_sum
 from everview.engines.spark.text import Names
@@ -57,6 +58,10 @@ def aggregate_parts(
             scales = scale, 0, result.digits[1]
             mean = quotient(Names(), total, f"CAST({second} AS DECIMAL(19,0))", scales=scales, digits=19)
             return Parts((f"try_sum({each})", f"count({each})"), mean)
+        case (("sketch_marks" | "sketch_marks_union"), _):
+            return Parts(("collect_set({value})",), python_call(function, first))
+        case (("sketch_counts" | "sketch_counts_sum"), _):
+            return Parts(("collect_list({value})",), python_call(function, first))
         case _:
             raise AssertionError(f"{function}({argument})")
 

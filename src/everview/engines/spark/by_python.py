@@ -16,10 +16,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
 
+from everview.algebra.sketch_text import distinct, percentile
+from everview.engines.reference import aggregates as reference
 from everview.engines.reference.functions import call_function
+from everview.language.aggregates import CARRIED
 from everview.language.casts import to_text
 from everview.language.expressions import Call, Cast, Column, Expression
-from everview.language.types import DOUBLE, Kind
+from everview.language.types import DOUBLE, TEXT, Kind
 from everview.language.values import EXACT
 
 __all__ = ["PREFIX", "is_by_python", "python_call", "register_functions"]
@@ -64,11 +67,31 @@ def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     return _by_value(exact, pa.string(), left, right)
 
 
+def _distinct(sketch: pa.Array) -> pa.Array:
+    return _by_value(distinct, pa.int64(), sketch)
+
+
+def _percentile(sketch: pa.Array, part: pa.Array) -> pa.Array:
+    return _by_value(percentile, pa.float64(), sketch, part)
+
+
+def _sketch(aggregate: str) -> Callable[[pa.Array], pa.Array]:
+    """What the reference makes of a group's values, which come as a list."""
+
+    def made(values: pa.Array) -> pa.Array:
+        return _by_value(lambda found: reference.aggregate(aggregate, found, TEXT), pa.string(), values)
+
+    return made
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
     "power": (_power, "double"),
     "text": (_text, "string"),
     "digits": (_digits, "string"),
     "remainder": (_remainder, "string"),
+    "sketch_distinct": (_distinct, "bigint"),
+    "sketch_percentile": (_percentile, "double"),
+    **{name: (_sketch(name), "string") for name in CARRIED if name.startswith("sketch_")},
 }
 """Each function over columns, and Spark's type of what it yields."""
 
@@ -91,7 +114,7 @@ def python_call(name: str, *arguments: str) -> str:
 def is_by_python(expression: Expression) -> bool:
     """Whether an expression itself, not a part of it, is computed here."""
     match expression:
-        case Call("power"):
+        case Call("power" | "sketch_distinct" | "sketch_percentile"):
             return True
         case Call("%", (left, right), kind):
             return kind.kind is Kind.DECIMAL and left.type.digits[0] + right.type.digits[1] > 38

@@ -298,6 +298,44 @@ def _tumbled(names: Names, _call: Call, arguments: Texts) -> str:
     return names.let(arguments, begun)
 
 
+def _mark(names: Names, _call: Call, arguments: Texts) -> str:
+    """The first 64 bits of the hash: eleven are the slot, and the last 52 tell the rank."""
+
+    def found(hashed: str) -> str:
+        slot = f"(CAST(conv(substring({hashed}, 1, 3), 16, 10) AS BIGINT) div 2L)"
+        rest = f"CAST(conv(substring({hashed}, 4, 13), 16, 10) AS BIGINT)"
+        return f"{slot} * 64L + 53L - CASE WHEN {rest} = 0L THEN 0L ELSE length(bin({rest})) END"
+
+    return names.let((f"md5(CAST({arguments[0]} AS BINARY))",), found)
+
+
+def _step(names: Names, _call: Call, arguments: Texts) -> str:
+    """Java's logarithm may be off by one at a power of two; the power itself is exact."""
+
+    def placed(number: str, guess: str) -> str:
+        over = f"CASE WHEN power(2.0D, {guess}) > abs({number}) THEN 1L ELSE 0L END"
+        under = (
+            f"CASE WHEN {guess} < 1023L AND power(2.0D, {guess} + 1L) <= abs({number}) THEN 1L ELSE 0L END"
+        )
+        exponent = f"{guess} - {over} + {under}"
+        return names.let((f"({exponent})",), lambda e: _on_step(number, e))
+
+    def signed(number: str) -> str:
+        guess = f"CAST(floor(log2(abs({number}))) AS BIGINT)"
+        return (
+            f"CASE WHEN {number} IS NULL THEN NULL WHEN isnan({number}) THEN 268546L "
+            f"WHEN abs({number}) = double('inf') THEN CAST(signum({number}) AS BIGINT) * 268545L "
+            f"WHEN {number} = 0.0D THEN 0L ELSE {names.let((number, guess), placed)} END"
+        )
+
+    return names.let(arguments, signed)
+
+
+def _on_step(number: str, exponent: str) -> str:
+    part = f"CAST(floor(abs({number}) / power(2.0D, {exponent}) * 128.0D) AS BIGINT)"
+    return f"CAST(signum({number}) AS BIGINT) * (({exponent} + 1074L) * 128L + {part} - 127L)"
+
+
 IMPLEMENTED: dict[str, Emit] = {
     "+": _plus,
     "-": _minus,
@@ -340,6 +378,10 @@ IMPLEMENTED: dict[str, Emit] = {
     "tumble": _tumbled,
     **{f"extract_{field}": _extract(field) for field in DATE_FIELDS},
     **{f"date_trunc_{unit}": _truncated(unit) for unit in TRUNCATIONS},
+    "sketch_mark": _mark,
+    "sketch_step": _step,
+    "sketch_distinct": lambda _names, _call, texts: python_call("sketch_distinct", *texts),
+    "sketch_percentile": lambda _names, _call, texts: python_call("sketch_percentile", *texts),
 }
 """The coverage of functions: total, and checked to be."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from everview.language.aggregates import AGGREGATES, RANKINGS, SHIFTS, AggregateCall
+from everview.language.aggregates import AGGREGATES, APPROXIMATE, RANKINGS, SHIFTS, AggregateCall
 from everview.language.expressions import (
     Call,
     Case,
@@ -16,8 +16,6 @@ from everview.language.expressions import (
     Expression,
     Literal,
     OuterColumn,
-    columns_of,
-    walk,
 )
 from everview.language.functions import (
     DATE_FIELDS,
@@ -26,6 +24,7 @@ from everview.language.functions import (
     TRUNCATIONS,
     NoSignatureError,
 )
+from everview.language.sql.approximate import bind_approximate, refuse_outer
 from everview.language.sql.coerce import call, cast, coerce
 from everview.language.sql.event_windows import bind_final, bind_hop, bind_tumble
 from everview.language.sql.intervals import IntervalError, interval_microseconds
@@ -64,7 +63,9 @@ _ADVICE = {
     "to_date": "write CAST(s AS DATE)",
     "age": "write extract(epoch FROM a) - extract(epoch FROM b)",
     "row": "compare column by column, joined by AND",
-    "percentile_cont": "use a sketch",
+    "percentile_cont": "write approx_percentile(a, p)",
+    "percentile_disc": "write approx_percentile(a, p)",
+    "median": "write approx_percentile(a, 0.5)",
 }
 
 
@@ -97,7 +98,7 @@ def bind_call(self: Scalars, node: exp.Expr) -> Expression:
         case exp.Filter():
             inside = unnest(node.this)
             name = _name(inside)
-            if name not in AGGREGATES:
+            if name not in AGGREGATES and name not in APPROXIMATE:
                 raise source.error(node, "FILTER follows an aggregate", word="FILTER")
             return _aggregate(self, inside, name, node.expression.this)
         case exp.Window():
@@ -124,7 +125,7 @@ def _arguments(node: exp.Expr) -> Sequence[exp.Expr]:
 def _named(self: Scalars, node: exp.Expr, name: str) -> Expression:
     source = self.context.source
     arguments = _arguments(node)
-    if name in AGGREGATES:
+    if name in AGGREGATES or name in APPROXIMATE:
         return _aggregate(self, node, name, None)
     if name in RANKINGS or name in SHIFTS:
         raise source.error(node, f"{name} needs OVER (…)", hint=f"write {name}(…) OVER (ORDER BY …)")
@@ -149,6 +150,7 @@ def _named(self: Scalars, node: exp.Expr, name: str) -> Expression:
             *FUNCTIONS,
             *SYNONYMS,
             *AGGREGATES,
+            *APPROXIMATE,
             *RANKINGS,
             *SHIFTS,
             "extract",
@@ -191,6 +193,8 @@ def _aggregate(self: Scalars, node: exp.Expr, name: str, condition: exp.Expr | N
     if distinct:
         source.only(arguments[0], ("expressions",), {})
         arguments = list(arguments[0].expressions)
+    if name in APPROXIMATE:
+        return bind_approximate(self, node, name, arguments, condition, distinct=distinct)
     if len(arguments) != 1:
         hint = "write count(*)" if name == "count" and not arguments else None
         raise source.error(node, f"{name} takes one argument, not {len(arguments)}", hint=hint)
@@ -199,20 +203,11 @@ def _aggregate(self: Scalars, node: exp.Expr, name: str, condition: exp.Expr | N
         raise source.error(node, f"{name} does not take *", hint="name the column")
     argument = None if star else inside.typed(arguments[0])
     filter_ = None if condition is None else inside.truth(condition, "FILTER")
-    _refuse_outer(self, node, [part for part in (argument, filter_) if part is not None])
+    refuse_outer(self, node, [part for part in (argument, filter_) if part is not None])
     try:
         return self.collector.aggregate(AggregateCall(name, argument, distinct, filter_))
     except NoSignatureError as error:
         raise source.error(node, str(error)) from None
-
-
-def _refuse_outer(self: Scalars, node: exp.Expr, parts: Sequence[Expression]) -> None:
-    """In PostgreSQL an aggregate over columns of an outer query belongs to that query."""
-    outer = any(isinstance(inner, OuterColumn) for part in parts for inner in walk(part))
-    if outer and not any(columns_of(part) for part in parts):
-        raise self.context.source.error(
-            node, "this aggregate is over columns of the query around it", hint="aggregate there, in FROM"
-        )
 
 
 def _window(self: Scalars, node: exp.Expr, name: str, arguments: Sequence[exp.Expr]) -> Expression:

@@ -4,6 +4,7 @@
 - min and max keep the group's values with how often each is there, ranked: a lookup takes the few that
   decide.
 - Sums of DOUBLEs keep digits that add up (see `doubles`).
+- Sketches keep how often each of their places is there: so many rows a group as a sketch can tell apart.
 - Sums of DECIMALs that are too long to add up keep the values too, and all of a touched group are read.
 
 DISTINCT is an operator of its own below: its values come once and go once.
@@ -16,9 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everview.language.aggregates import AggregateCall, SortKey
-from everview.language.expressions import Case, Expression, Literal
+from everview.language.expressions import Call, Case, Cast, Expression, Literal
 from everview.language.plan import Aggregate, Distinct, Filter, Plan, Project, Scan, UnionAll, Values
-from everview.language.types import DOUBLE, Field
+from everview.language.types import DOUBLE, TEXT, Field
 from everview.planner.circuit.doubles import digits, summed
 from everview.planner.circuit.parts import (
     Keeping,
@@ -72,6 +73,11 @@ class _Ranked:
         return self.call.type == DOUBLE and not self.by_rank
 
     @property
+    def in_places(self) -> bool:
+        """Whether it is a sketch."""
+        return self.call.function in ("sketch_marks", "sketch_counts")
+
+    @property
     def pick(self) -> str:
         """What chooses the value among those that the group's rows bring."""
         return "min" if self.call.function == "min" else "max"
@@ -120,7 +126,7 @@ def _keys(kept: Kept, width: int) -> Plan:
 
 
 def _keeping(ranked: Sequence[_Ranked | None], width: int) -> Keeping:
-    if all(own is None or own.by_rank or own.in_digits for own in ranked):
+    if all(own is None or own.by_rank or own.in_digits or own.in_places for own in ranked):
         return Keeping.DELTA
     return Keeping.PARTITION if width else Keeping.FULL
 
@@ -250,9 +256,22 @@ class _Rules:
         if own.by_rank:
             alive = Filter(table, compare(columns(table)[-1], ">", ZERO))
             return project(alive, columns(alive)[:-1]), made
+        if own.in_places:
+            return self._sketched(own, table), made
         bag = rows_scan(table)
         names = tuple(f"x{i}" for i in range(self.width + 1))
         return Aggregate(bag, columns(bag)[: self.width], (own.call,), names), made
+
+    def _sketched(self, own: _Ranked, table: Scan) -> Plan:
+        """Each place with its count as a sketch of its own, and these united: no row is there twice."""
+        *keys, place, weight = columns(table)
+        alive = Filter(table, compare(weight, ">", ZERO))
+        call = own.call
+        if call.function == "sketch_counts":
+            begun = Call("||", (Cast(place, TEXT), Literal(";", TEXT)), TEXT)
+            call = AggregateCall("sketch_counts_sum", Call("||", (begun, Cast(weight, TEXT)), TEXT))
+        names = tuple(f"x{i}" for i in range(self.width + 1))
+        return Aggregate(alive, tuple(keys), (call,), names)
 
     def _finished(self, parts: list[Plan]) -> Plan:
         """The groups' rows from their sums and values, which stand in different rows."""

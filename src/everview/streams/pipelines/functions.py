@@ -129,8 +129,26 @@ def _words(texts: Any) -> Any:
     """The words of an array of texts; Arrow splits where `str.split` does, and leaves empty ends."""
     import pyarrow.compute as pc  # noqa: PLC0415 - who has an array has it
 
-    words = pc.list_flatten(pc.utf8_split_whitespace(texts))
+    split = pc.ascii_split_whitespace if _is_simple(texts) else pc.utf8_split_whitespace
+    words = pc.list_flatten(split(texts))
     return words.filter(pc.not_equal(words, ""))
+
+
+def _is_simple(texts: Any) -> bool:
+    """Whether all is ASCII, without separators that only Python, and Arrow for all of Unicode, splits at."""
+    import pyarrow as pa  # noqa: PLC0415 - who has an array has it
+
+    if not pa.types.is_string(texts.type):
+        return False
+    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
+        buffer = chunk.buffers()[2]
+        content = b"" if buffer is None else buffer.to_pybytes()
+        if not content.isascii() or any(separator in content for separator in _SEPARATORS):
+            return False
+    return True
+
+
+_SEPARATORS = (b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 
 
 def _text(value: Any) -> str:

@@ -26,6 +26,7 @@ class Start:
     window: int
     state: bytes | None
     index: int
+    mark: str | None = None
 
 
 class Board:
@@ -165,7 +166,7 @@ class Board:
                 found = None
             elif entry is not None:
                 self._require_certainty(window)
-                found = None if entry.leaves else Start(window + 1, entry.state, entry.index)
+                found = None if entry.leaves else Start(window + 1, entry.state, entry.index, entry.mark)
             elif found is not None:
                 return found
             elif window == self.floor > 0:

@@ -17,7 +17,7 @@ from everview.streams.windows.board import Board, Start
 from everview.streams.windows.context import Again, Context, Effects, Passed
 from everview.streams.windows.ledger import Ledger
 from everview.streams.windows.records import Entry, News, Output
-from everview.streams.windows.sources.base import Source
+from everview.streams.windows.sources.base import Marked, Source
 
 __all__ = ["Handler", "Processing", "Processor"]
 
@@ -50,6 +50,7 @@ class Processing:
         self.handled = 0
         """Messages handled since it was started."""
         self._handler, self._source = processor.handler, processor.source
+        self._marked = self._source if isinstance(self._source, Marked) else None
         self._board, self._ledger = board, ledger
         self._local: Any = None
         self._outputs: list[Output] = []
@@ -62,6 +63,8 @@ class Processing:
         try:
             while (start := await self._start()) is not None:
                 self._begin(start)
+                if start.mark is not None and self._marked is not None:
+                    await self._marked.check(start.index, start.mark)
                 try:
                     await self._work()
                 except Passed:
@@ -138,7 +141,8 @@ class Processing:
         element = self.group.values.element(self._local)
         state = self.group.codec.encode(element)
         joins = tuple(sorted(effects.joins.items()))
-        entry = Entry(self.window, self.name, index, state, joins, leaves)
+        mark = None if self._marked is None else self._marked.mark(index)
+        entry = Entry(self.window, self.name, index, state, joins, leaves, mark)
         self._ledger.write(News((entry,), tuple(self._outputs)))
         self._outputs.clear()
         self.window += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 __all__ = ["Entry", "Floor", "News", "Output", "RowChange"]
@@ -22,6 +22,8 @@ class Entry:
     state: bytes
     joins: tuple[tuple[str, int], ...] = ()
     leaves: bool = False
+    mark: str | None = field(default=None, compare=False)
+    """What tells the messages before it from others, as its source says; a peer's source may say nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ MESSAGES: Final = "windowed_messages"
 RELATIONS: Final = f"""
 CREATE TABLE {ENTRIES} (
     stream TEXT NOT NULL, window_number BIGINT NOT NULL, processor TEXT NOT NULL,
-    next_message BIGINT NOT NULL, state BLOB NOT NULL, joins TEXT NOT NULL, leaves BOOLEAN NOT NULL
+    next_message BIGINT NOT NULL, state BLOB NOT NULL, joins TEXT NOT NULL, leaves BOOLEAN NOT NULL, mark TEXT
 );
 CREATE TABLE {FLOORS} (stream TEXT NOT NULL, window_number BIGINT NOT NULL, members TEXT NOT NULL);
 CREATE TABLE {OUTPUTS} (

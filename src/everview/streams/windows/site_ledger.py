@@ -204,6 +204,7 @@ class SiteLedger(Ledger):
             entry.state,
             joins,
             entry.leaves,
+            entry.mark,
         )
 
     def _output_row(self, output: Output) -> tuple[Any, ...]:
@@ -246,9 +247,9 @@ def known_to(site: Store, stream: str, floor: int = 0) -> News:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    _, window, processor, index, state, joins, leaves = row
+    _, window, processor, index, state, joins, leaves, mark = row
     named: dict[str, int] = json.loads(joins)
-    return Entry(window, processor, index, state, tuple(sorted(named.items())), leaves)
+    return Entry(window, processor, index, state, tuple(sorted(named.items())), leaves, mark)
 
 
 def _floor(row: tuple[Any, ...]) -> Floor:

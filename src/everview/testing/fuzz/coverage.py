@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
-from everview.language.aggregates import AGGREGATES, RANKINGS, SHIFTS
+from everview.language.aggregates import AGGREGATES, APPROXIMATE, RANKINGS, SHIFTS
 from everview.language.functions import FUNCTIONS
 from everview.language.relations import Semantics
 from everview.testing.fuzz.case import Case
@@ -73,6 +73,7 @@ CONSTRUCTS: tuple[str, ...] = (
     "count(*)",
     *AGGREGATES,
     *(f"{name} DISTINCT" for name in AGGREGATES),
+    *APPROXIMATE,
     "FILTER",
     "HAVING",
     "IN subquery",

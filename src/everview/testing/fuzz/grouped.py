@@ -6,9 +6,10 @@ over which the select list and HAVING are drawn as over any other.
 
 from __future__ import annotations
 
-from everview.language.aggregates import AGGREGATES, RANKINGS, aggregate_type
+from everview.language.aggregates import AGGREGATES, APPROXIMATE, RANKINGS, aggregate_type
+from everview.language.casts import can_cast
 from everview.language.functions import NoSignatureError
-from everview.language.types import Kind
+from everview.language.types import TEXT, Kind
 from everview.testing.fuzz.domains import KINDS, TYPES
 from everview.testing.fuzz.expressions import column, condition, expression
 from everview.testing.fuzz.grammar import Column, Grammar, Scope
@@ -35,6 +36,8 @@ def _argument(g: Grammar, kind: Kind, local: Scope) -> str:
 
 def _call(g: Grammar, local: Scope, *, window: bool) -> Column:
     """An aggregate, preferably over a kind that some column has."""
+    if not window and g.chance(0.1):
+        return _approximate(g, local)
     name = g.pick(list(AGGREGATES))
     kinds = [kind for kind in _OVER[name] if any(c.kind is kind for c in local)] or list(_OVER[name])
     kind = g.pick(kinds)
@@ -51,6 +54,22 @@ def _call(g: Grammar, local: Scope, *, window: bool) -> Column:
         g.note("FILTER")
         sql += f" FILTER (WHERE {condition(g, (local,), 1)})"
     return Column(sql, _RESULT[name, kind], plain=False)
+
+
+def _approximate(g: Grammar, local: Scope) -> Column:
+    name = g.pick(list(APPROXIMATE))
+    g.note(name)
+    if name == "approx_count_distinct":
+        kind = g.pick([kind for kind in KINDS if can_cast(TYPES[kind][0], TEXT)])
+        sql, result = f"{name}({_argument(g, kind, local)})", Kind.BIGINT
+    else:
+        kind = g.pick((Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE))
+        part = g.pick(("0", "0.25", "0.5", "0.99", "1"))
+        sql, result = f"{name}({_argument(g, kind, local)}, {part})", Kind.DOUBLE
+    if g.chance(0.2):
+        g.note("FILTER")
+        sql += f" FILTER (WHERE {condition(g, (local,), 1)})"
+    return Column(sql, result, plain=False)
 
 
 def grouping(g: Grammar, local: Scope, kinds: list[Kind]) -> tuple[str, Scope]:

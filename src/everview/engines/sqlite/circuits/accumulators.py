@@ -2,7 +2,8 @@
 
 An aggregate that is linear in the weights of its rows (count, sum, avg, bool_and, bool_or) is kept as
 columns that add up. The sum of BIGINTs is kept in two halves of 32 bits, which cannot overflow before
-two thousand million rows; sums of DOUBLE and DECIMAL are kept exactly (see `totals`).
+two thousand million rows; sums of DOUBLE and DECIMAL are kept exactly (see `totals`), sketches as how often
+each of their places is there (see `sketches`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ class Column:
 
     total: str
     type: str = "INTEGER NOT NULL"
-    exact: bool = False
+    adds: str = ""
+    """The function that adds, where it is not `+`."""
+    nothing: str = "0"
 
     def merged(self, name: str) -> str:
         """Return the assignment that adds a change, in an upsert."""
-        added = f"ev_total_added({name}, excluded.{name})" if self.exact else f"{name} + excluded.{name}"
+        added = f"{self.adds}({name}, excluded.{name})" if self.adds else f"{name} + excluded.{name}"
         return f"{name} = {added}"
 
 
@@ -73,6 +76,10 @@ def accumulator(call: AggregateCall) -> Accumulator | None:
         case "avg", Kind.DECIMAL:
             more = decimal_places(call)
             return _exact("scaled", lambda c: f"ev_total_mean_decimal({c[1]}, {c[0]}, {more})")
+        case "sketch_marks" | "sketch_marks_union", _:
+            return _counted("codes" if kind is Kind.BIGINT else "marks", lambda c: f"ev_sketch_marks({c[1]})")
+        case "sketch_counts" | "sketch_counts_sum", _:
+            return _counted("codes" if kind is Kind.BIGINT else "texts", lambda c: c[1])
         case "bool_and" | "bool_or", _:
             true = Column("coalesce(sum(CASE WHEN {v} THEN {w} ELSE 0 END), 0)")
             if call.function == "bool_and":
@@ -89,8 +96,18 @@ def decimal_places(call: AggregateCall) -> int:
 
 
 def _exact(kind: str, value: Callable[[Sequence[str]], str]) -> Accumulator:
-    total = Column(f"coalesce(ev_total_of_{kind}({{v}}, {{w}}), '0')", "TEXT NOT NULL", exact=True)
+    total = Column(
+        f"coalesce(ev_total_of_{kind}({{v}}, {{w}}), '0')", "TEXT NOT NULL", "ev_total_added", "'0'"
+    )
     return Accumulator((_COUNT, total), lambda c: f"CASE WHEN {c[0]} > 0 THEN {value(c)} END")
+
+
+def _counted(kind: str, value: Callable[[Sequence[str]], str]) -> Accumulator:
+    """A sketch: how often each mark or step is there, in one text."""
+    counts = Column(
+        f"coalesce(ev_sketch_of_{kind}({{v}}, {{w}}), '')", "TEXT NOT NULL", "ev_sketch_added", "''"
+    )
+    return Accumulator((_COUNT, counts), lambda c: f"CASE WHEN {c[0]} > 0 THEN {value(c)} END")
 
 
 def _halves_sum(columns: Sequence[str]) -> str:

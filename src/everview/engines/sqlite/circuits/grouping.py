@@ -113,7 +113,7 @@ class _Groups:
         nothing = ["0"]
         for kept in self._kept:
             if kept.sums:
-                nothing += ["'0'" if column.exact else "0" for column in kept.sums.columns]
+                nothing += [column.nothing for column in kept.sums.columns]
             else:
                 nothing.append("0" if kept.call.function == "count" else "NULL")
         names = ", ".join(self._table.extra_names)
@@ -150,7 +150,7 @@ class _Groups:
 
     def _unchanged(self) -> str:
         """Forget the change where the one group is what it was: who joins with it would read everything."""
-        change, names = self._change, ", ".join(columns(len(self._plan.schema)))
+        change, names = self._change, ", ".join(columns(len(self._plan.schema))) or "1"
         different = f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM {change})"
         return f"DELETE FROM {change} WHERE ({different}) = 1 AND (SELECT count(*) FROM {change}) = 2"
 

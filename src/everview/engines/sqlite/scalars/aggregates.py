@@ -61,6 +61,12 @@ class _Aggregation:
                 return self._carried("ev_total_of_doubles", "ev_total_as_text")
             case "exact_sum":
                 return self._carried("ev_total_of_texts", "ev_total_as_double")
+            case "sketch_marks" | "sketch_marks_union":
+                read = "codes" if kind.kind is Kind.BIGINT else "marks"
+                return f"ev_sketch_marks({self._sketch(read)})"
+            case "sketch_counts" | "sketch_counts_sum":
+                read = "codes" if kind.kind is Kind.BIGINT else "texts"
+                return self._sketch(read)
             case function if not self._halved(kind):
                 return self._by_python(function, kind)
             case "sum" if kind.kind is Kind.BIGINT:
@@ -74,6 +80,10 @@ class _Aggregation:
         """What goes from site to site, or comes of it; NULL over no values."""
         found = f"{value}({total}({self._argument}, {self._weight or 1}){self._where})"
         return f"(CASE WHEN {self._count()} > 0 THEN {found} END)"
+
+    def _sketch(self, read: str) -> str:
+        """How often each place of a sketch is there; NULL over no values."""
+        return f"nullif(ev_sketch_of_{read}({self._argument}, {self._weight or 1}){self._where}, '')"
 
     def _halved(self, kind: Type) -> bool:
         """Whether the sum is written as sums of halves.

@@ -184,4 +184,5 @@ DOUBLES: dict[str, Implementation] = {
     "ceil": _if_small(lambda a: f"CAST({a} AS INTEGER) + ({a} > CAST({a} AS INTEGER)) + 0.0"),
     "sqrt": _sqrt,
     "power": _by_reference,
+    "sketch_step": lambda _writer, _call, operands: f"ev_sketch_step({operands[0].sql})",
 }

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from everview.engines.reference.functions import call_function
-from everview.engines.sqlite.scalars import sums
+from everview.engines.sqlite.scalars import sketches, sums
 from everview.engines.sqlite.scalars.storage import (
     SHORT_DIGITS,
     decode_long,
@@ -91,6 +91,7 @@ def register(connection: sqlite3.Connection, on_failure: Callable[[str], None]) 
         connection.create_function(f"ev_{name}", arity, _handled(function, fail))
         connection.create_function(f"ev_{name}_strict", arity, _handled(function, refuse))
     sums.register(connection, fail, refuse)
+    sketches.register(connection)
     return failures
 
 

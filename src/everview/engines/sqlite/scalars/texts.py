@@ -120,6 +120,10 @@ def _starts_with(writer: Writer, _call: Call, operands: Sequence[Operand]) -> st
     return writer.let(operands, lambda text, part: f"substr({text}, 1, length({part})) = {part}")
 
 
+def _by_reference(writer: Writer, call: Call, operands: Sequence[Operand]) -> str:
+    return writer.call(call, operands)
+
+
 TEXTS: dict[str, Implementation] = {
     "||": _concatenate,
     "like": _like,
@@ -136,4 +140,7 @@ TEXTS: dict[str, Implementation] = {
     "left": _left,
     "right": _right,
     "starts_with": _starts_with,
+    "sketch_mark": _native("ev_sketch_mark"),
+    "sketch_distinct": _by_reference,
+    "sketch_percentile": _by_reference,
 }

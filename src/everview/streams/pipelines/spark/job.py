@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType
+from pyspark.sql.types import LongType, StructType
 
 from everview.hub.files import Files
+from everview.hub.jobs import job as naming
 from everview.streams.pipelines.description import SetStage
 from everview.streams.pipelines.encoding import decode
 from everview.streams.pipelines.functions import Field
@@ -36,6 +37,10 @@ from everview.streams.pipelines.spark.work import (
     as_arrow,
     rows_of,
 )
+
+NEEDED = ("numpy", "pyarrow", "xxhash", "msgspec")
+"""The modules that a task imports beside PySpark, this package and what comes with Python; one that sketches
+also imports datasketches."""
 
 SMALL = 4_000_000
 """How many bytes of contributions the driver merges by itself; more are merged by tasks."""
@@ -95,15 +100,20 @@ def take_in(work: Work, source: str, frame: DataFrame) -> Outcome:
 
 
 def take_in_files(
-    work: Work, source: str, spark: SparkSession, files: Files, chosen: list[tuple[str, int]], schema: str
+    work: Work,
+    source: str,
+    spark: SparkSession,
+    files: Files,
+    chosen: list[tuple[str, int]],
+    columns: StructType,
 ) -> Outcome:
     """Take the rows of files in; where one set keeps them, from task to task in whole pieces."""
     fed = work.fed_by(source)
     if len(fed) == 1 and isinstance(fed[0], SetStage) and work.state.forms[fed[0].name] != ELEMENTS:
-        rows = packed_rows(work, fed[0], spark, files, chosen, schema)
+        rows = packed_rows(work, fed[0], spark, files, chosen, columns)
         if rows is not None:
             return _through(work, _at_tasks(work, rows, 1), 2)
-    return take_in(work, source, json_rows(spark, files, chosen, schema))
+    return take_in(work, source, json_rows(spark, files, chosen, columns))
 
 
 def run_rows(work: Work, spark: SparkSession, rows: Iterable[Row], level: int) -> Outcome:
@@ -114,14 +124,14 @@ def run_rows(work: Work, spark: SparkSession, rows: Iterable[Row], level: int) -
     return _onwards(work, spark, listed, level)
 
 
-def form_of(work: Work, stage: SetStage, frame: DataFrame) -> str:
-    """How a set would keep the rows of a DataFrame: as they are, by their columns, or as elements."""
-    types = {column.name: column.dataType for column in frame.schema}
+def form_of(work: Work, stage: SetStage, columns: StructType) -> str:
+    """How a set would keep rows of these columns: as they are, by column, or as elements."""
+    types = {column.name: column.dataType for column in columns}
     alone = work.pipeline.fed_by(stage.input.feeder.name) == (stage,)
     if not alone or stage.input.steps or not isinstance(stage.key, Field) or {WEIGHT, COMMIT} & {*types}:
         return ELEMENTS
     found = part_sql(quoted(stage.key.name), types.get(stage.key.name), stage.partitioning)
-    return ELEMENTS if found is None or {HASH, SLOT} & {*types} else frame.schema.simpleString()
+    return ELEMENTS if found is None or {HASH, SLOT} & {*types} else columns.simpleString()
 
 
 def _placed(stage: SetStage, frame: DataFrame) -> DataFrame:
@@ -170,7 +180,9 @@ def _at_tasks(work: Work, frame: DataFrame, level: int) -> DataFrame:
 
 
 def _collected(frame: DataFrame) -> list[Row]:
-    return [(r.slot, r.kind, r.stage, r.part, bytes(r.body)) for r in frame.collect()]
+    with naming(frame.sparkSession.sparkContext, "pipeline: a batch", NEEDED):
+        rows = frame.collect()
+    return [(r.slot, r.kind, r.stage, r.part, bytes(r.body)) for r in rows]
 
 
 def _outcome(*rows: Iterable[Row], is_large: bool = False) -> Outcome:

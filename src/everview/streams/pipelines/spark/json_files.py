@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
 from zlib import crc32
 
@@ -36,39 +37,45 @@ def new_files(files: Files, known: set[str], most: int | None) -> list[tuple[str
     return [one for one in found if not one[0].rpartition("/")[2].startswith((".", "_"))][:most]
 
 
-def json_rows(spark: SparkSession, files: Files, chosen: list[tuple[str, int]], schema: str) -> DataFrame:
+def json_rows(
+    spark: SparkSession, files: Files, chosen: list[tuple[str, int]], columns: StructType
+) -> DataFrame:
     """The rows of some files, as columns of the given types; fields that it does not name are passed over."""
-    columns = StructType.fromDDL(schema)
-    assert isinstance(columns, StructType)
-    return _asked(spark, chosen).mapInArrow(_reading(files, columns), schema)
+    asked, ranges = _asked(spark, chosen)
+    return asked.mapInArrow(_reading(files, columns, ranges), columns)
 
 
-def _asked(spark: SparkSession, chosen: list[tuple[str, int]]) -> DataFrame:
-    """Ranges of bytes, as many tasks as there are cores."""
+def _asked(spark: SparkSession, chosen: list[tuple[str, int]]) -> tuple[DataFrame, list[list[Range]]]:
+    """As many tasks as there are cores, each with its number, and the ranges of bytes that each reads.
+
+    The ranges go with the function: a DataFrame of them would be one more stage.
+    """
     ranges: list[Range] = [
         (path, start, min(start + RANGE, size)) for path, size in chosen for start in range(0, size, RANGE)
     ]
     tasks = max(1, min(spark.sparkContext.defaultParallelism, len(ranges)))
-    rows = [(place % tasks, *one) for place, one in enumerate(ranges)]
-    frame = spark.createDataFrame(rows, "task INT, path STRING, start BIGINT, until BIGINT")
-    return frame.repartitionById(tasks, "task").drop("task")
+    return spark.range(0, tasks, 1, tasks), [ranges[task::tasks] for task in range(tasks)]
 
 
 def packed_rows(
-    work: Work, stage: SetStage, spark: SparkSession, files: Files, chosen: list[tuple[str, int]], schema: str
+    work: Work,
+    stage: SetStage,
+    spark: SparkSession,
+    files: Files,
+    chosen: list[tuple[str, int]],
+    columns: StructType,
 ) -> DataFrame | None:
     """The rows of some files for the tasks of a set, each partition's in one piece, not row by row.
 
     None where the key is no BIGINT, which is its own hash, or a function says in which partition it is.
     """
-    columns = StructType.fromDDL(schema)
-    assert isinstance(columns, StructType)
     if not isinstance(stage.key, Field) or stage.partitioning.function is not None:
         return None
     name, key, count = stage.name, stage.key.name, stage.partitioning.count
     if not any(column.name == key and isinstance(column.dataType, LongType) for column in columns):
         return None
-    slots, read = work.slots(work.level(stage)), _reading(files, columns)
+    asked, ranges = _asked(spark, chosen)
+    slots, read = work.slots(work.level(stage)), _reading(files, columns, ranges)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gathered = [batch for batch in read(batches) if batch.num_rows]
@@ -78,21 +85,22 @@ def packed_rows(
         table = table.add_column(0, HASH, table.column(key))
         if table.column(key).null_count:
             raise DataError(f"an element of the set {name} has no key: NULL")
-        places = np.array([crc32(b"i%d" % one) % count for one in table.column(key).to_pylist()])
+        hashes = map(crc32, map(b"i%d".__mod__, table.column(key).to_pylist()))
+        places = np.fromiter(hashes, np.uint32, table.num_rows) % count
         for part in map(int, np.unique(places)):
             body = packed_table(table.filter(pa.array(places == part)))
             yield from as_arrow([(slots[name, part], ROWS, name, part, body)])
 
-    return _asked(spark, chosen).mapInArrow(pack, SCHEMA)
+    return asked.mapInArrow(pack, SCHEMA)
 
 
-def _reading(files: Files, columns: StructType) -> Task:
+def _reading(files: Files, columns: StructType, ranges: list[list[Range]]) -> Task:
     wanted = to_arrow_schema(columns)
     options = pj.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for path, start, until in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for path, start, until in chain(*(ranges[task] for task in batch.column(0).to_pylist())):
                 with files.open(path) as file:
                     lines = _lines(file, start, until)
                 if not lines.strip():

@@ -104,14 +104,19 @@ class MapPart:
             touched, rows = list(dict.fromkeys(keys)), len(keys)
         whole = self.runs[0][1] if self.runs else 0
         later = sum(count for _, count in self.runs[1:]) + rows
-        if later > 2 * max(whole, 1000) or len(self.runs) >= FILES:
+        if self.runs and (later > 2 * max(whole, 1000) or len(self.runs) >= FILES):
             self.runs = []
-            together = packed((key, self._entry(key)) for key in self.entries)
+            together = self._whole()
             rows = len(self.entries)
         path = f"{STATE}/{self._stage.name}-{self._part}-{uuid.uuid4().hex}"
         self._files.create(path, together)
         self.runs.append((path, rows))
         return touched
+
+    def _whole(self) -> bytes:
+        if self._plain:
+            return packed_counts(list(self.entries), list(self.entries.values()))
+        return packed((key, self._entry(key)) for key in self.entries)
 
     def keep(self) -> None:
         """Keep the state in memory, for the next batch."""

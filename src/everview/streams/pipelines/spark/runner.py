@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from everview.algebra import checks
 from everview.algebra.lattices.dot_set import DotSet
@@ -29,7 +30,7 @@ from everview.streams.pipelines.partitioning import checked_part
 from everview.streams.pipelines.pipeline import Pipeline, signature
 from everview.streams.pipelines.spark.driver import Changes, Driver, forget
 from everview.streams.pipelines.spark.job import Outcome, form_of, run_rows, take_in, take_in_files
-from everview.streams.pipelines.spark.json_files import json_rows, new_files
+from everview.streams.pipelines.spark.json_files import new_files
 from everview.streams.pipelines.spark.maps import packed
 from everview.streams.pipelines.spark.record import State, commit, latest, sweep
 from everview.streams.pipelines.spark.work import ELEMENTS, HOLLOW
@@ -104,16 +105,25 @@ class HubPipeline:
         return True
 
     def read_json_files(
-        self, source: str, folder: str | Path, schema: str, *, most: int | None = None
+        self,
+        source: str,
+        folder: str | Path,
+        schema: str,
+        *,
+        most: int | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> int:
         """Take in the files of a folder that have not been, `most` of them a commit; how many there were.
 
         They have a JSON object a line, of which the columns of `schema` are taken, and are whole when they
         appear; files whose names begin with `_` or a dot are passed over. A record names all files that are
-        in, so remove the old ones' folder and begin another before there are a hundred thousand.
+        in, so remove the old ones' folder and begin another before there are a hundred thousand. `options`
+        are those of an object store in which they are.
         """
         self._source(source)
-        files = open_files(folder)
+        files = open_files(folder, options)
+        columns = StructType.fromDDL(schema)
+        assert isinstance(columns, StructType)
         taken = 0
         while True:
             with self._turn:
@@ -124,15 +134,15 @@ class HubPipeline:
                 if not chosen:
                     return taken
                 known += [path for path, _ in chosen]
-                self._form(state, source, json_rows(self.spark, files, chosen, schema))
+                self._form(state, source, columns)
                 work = self._driver.work(state)
-                outcome = take_in_files(work, source, self.spark, files, chosen, schema)
+                outcome = take_in_files(work, source, self.spark, files, chosen, columns)
                 self._driver.large = self._driver.large or outcome.is_large
                 self._finish(state, outcome)
             taken += len(chosen)
 
     def _take(self, state: State, source: str, events: DataFrame | Iterable[Any]) -> None:
-        self._form(state, source, events if isinstance(events, DataFrame) else None)
+        self._form(state, source, events.schema if isinstance(events, DataFrame) else None)
         work = self._driver.work(state)
         if isinstance(events, DataFrame):
             outcome = take_in(work, source, events)
@@ -141,11 +151,11 @@ class HubPipeline:
         self._driver.large = self._driver.large or outcome.is_large
         self._finish(state, outcome)
 
-    def _form(self, state: State, source: str, frame: DataFrame | None) -> None:
+    def _form(self, state: State, source: str, columns: StructType | None) -> None:
         """Say how sets that a source feeds keep their elements, and refuse what does not go with that."""
         for stage in self.pipeline.fed_by(source):
             if isinstance(stage, SetStage):
-                form = ELEMENTS if frame is None else form_of(self._driver.work(state), stage, frame)
+                form = ELEMENTS if columns is None else form_of(self._driver.work(state), stage, columns)
                 known = state.forms.setdefault(stage.name, form)
                 if known not in (form, ELEMENTS):
                     raise DataError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from everview.hub.files import Files
 from everview.streams.pipelines.batch import Batch
@@ -30,7 +31,15 @@ from everview.streams.pipelines.spark.maps import packed, packed_counts
 from everview.streams.pipelines.spark.record import State
 from everview.streams.pipelines.triggers import OnNewData
 
-SCHEMA = "slot INT, kind STRING, stage STRING, part INT, body BINARY"
+SCHEMA = StructType(
+    [
+        StructField("slot", IntegerType()),
+        StructField("kind", StringType()),
+        StructField("stage", StringType()),
+        StructField("part", IntegerType()),
+        StructField("body", BinaryType()),
+    ]
+)
 _ARROW = pa.schema(
     [
         ("slot", pa.int32()),

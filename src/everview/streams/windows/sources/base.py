@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Source"]
+from everview.errors import StoreError
+
+__all__ = ["Marked", "Source", "changed"]
 
 
 class Source(Protocol):
@@ -28,3 +31,29 @@ class Source(Protocol):
     def release(self, offset: int) -> None:
         """Learn that nothing before `offset` will be asked for again; it may be forgotten."""
         ...
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """A source that can be told from one that was put in its place: a file, which anybody may write to.
+
+    A processor notes the mark of where it goes on with each window, and has it checked when it begins there
+    again. A source without marks is believed.
+    """
+
+    def mark(self, offset: int) -> str | None:
+        """Return what tells the messages before `offset` from others; None where that is not at hand."""
+        ...
+
+    async def check(self, offset: int, mark: str) -> None:
+        """Raise StoreError when the messages before `offset` are not those that `mark` is of."""
+        ...
+
+
+def changed(path: Path, how: str) -> StoreError:
+    """What to raise of a file that is not what it was."""
+    return StoreError(
+        f"{path} was changed under a processor: {how}. Windows hold what was read before; put the file back, "
+        "and have it only grow, or begin a group of another name",
+        path=str(path),
+    )

@@ -16,7 +16,7 @@ from everview.streams.windows.coding import CANONICAL
 from everview.streams.windows.group import Group
 from everview.streams.windows.relations import MESSAGES
 from everview.streams.windows.site_ledger import Store
-from everview.streams.windows.sources.base import Source
+from everview.streams.windows.sources.base import Marked, Source
 from everview.streams.windows.sources.changes import wake
 
 __all__ = ["Replicated"]
@@ -70,6 +70,17 @@ class Replicated(Source):
         self._release = max(self._release, offset)
         if self._source is not None:
             self._source.release(offset)
+
+    def mark(self, offset: int) -> str | None:
+        """Return what the source says, where there is one that does."""
+        source: object = self._source
+        return source.mark(offset) if isinstance(source, Marked) else None
+
+    async def check(self, offset: int, mark: str) -> None:
+        """Have the source checked, where there is one."""
+        source: object = self._source
+        if isinstance(source, Marked):
+            await source.check(offset, mark)
 
     def _keep(self, offset: int, fetched: Sequence[tuple[int, Any]]) -> None:
         rows, asked = [], offset
