@@ -8,6 +8,7 @@ from everview.engines.spark.types import arrow_schema, column_names
 from everview.hub.asking import Wanted
 from everview.hub.deepening import too_few
 from everview.hub.memory import Memory
+from everview.hub.recursing import recur
 from everview.language.plan import Plan, Scan
 from everview.planner.circuit import Kept, Operator
 from everview.planner.circuit.parts import changed_scan, found_scan, table_of
@@ -42,6 +43,8 @@ def is_too_little(memory: Memory, wanted: Wanted) -> bool:
 
 def operate(memory: Memory, operator: Operator, *, touched: bool, first: bool) -> pa.Table | None:
     """The change of an operator by those that it reads, and what is there at `first`; None for nothing."""
+    if operator.recursion is not None:
+        return recur(memory, operator.recursion) if touched else None
     plans: list[Plan | None] = []
     if operator.change is not None and touched:
         for name, plan in operator.steps:

@@ -155,7 +155,8 @@ class _Station:
             self._memory.put(changed_scan(kept).name, kept.schema, changed)
         for wanted in wanted_by(operator, self._plant.layouts, self._plant.hashed):
             parts = self._plant.parts[wanted.table]
-            low, high = self._range if wanted.lookups[0].kept.keys else _ALL
+            first = wanted.lookups[0]
+            low, high = self._range if first.kept.keys and first.keys is not None else _ALL
             for one in (wanted, replace(wanted, spared=False)):
                 asked = request(self._memory, parts, one)
                 put_found(self._memory, found_table(one), search(asked, low, high, self._opened, None))
