@@ -41,10 +41,22 @@ def is_too_little(memory: Memory, wanted: Wanted) -> bool:
     return memory.count("@asked") > 0
 
 
-def operate(memory: Memory, operator: Operator, *, touched: bool, first: bool) -> pa.Table | None:
-    """The change of an operator by those that it reads, and what is there at `first`; None for nothing."""
+def operate(
+    memory: Memory,
+    operator: Operator,
+    *,
+    touched: bool,
+    first: bool,
+    within: tuple[int, int] | None = None,
+    most: int | None = None,
+) -> pa.Table | None:
+    """The change of an operator by those that it reads, and what is there at `first`; None for nothing.
+
+    `within` is the range of hashes that a task has. A recursion that has more than `most` rows is a
+    TooManyError: of all operators it alone makes many of few.
+    """
     if operator.recursion is not None:
-        return recur(memory, operator.recursion) if touched else None
+        return recur(memory, operator.recursion, within, most) if touched else None
     plans: list[Plan | None] = []
     if operator.change is not None and touched:
         for name, plan in operator.steps:

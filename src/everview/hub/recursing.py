@@ -13,25 +13,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.engines.spark.hashing import hash_columns
 from everview.engines.spark.types import arrow_schema, column_names
 from everview.hub.memory import Memory
 from everview.hub.rowset import RowSet, empty
+from everview.hub.searching import TooManyError
 from everview.planner.circuit.parts import WEIGHT, Given, Recursion, Relation, found_scan, leaf_scan
 
 __all__ = ["recur"]
 
 
-def recur(memory: Memory, recursion: Recursion) -> pa.Table:
-    """The change of a group by that of its inputs, the weight last."""
+Range = tuple[int, int]
+
+
+def recur(
+    memory: Memory, recursion: Recursion, within: Range | None = None, most: int | None = None
+) -> pa.Table:
+    """The change of a group by that of its inputs, the weight last; TooManyError for over `most` rows.
+
+    A group that falls apart is run `within` a range of the hashes of its stable columns, if one is given.
+    """
+    within = within if recursion.stable else None
     inputs = [_Input(memory, given) for given in recursion.inputs]
     before = _own(memory, recursion)
     known = [RowSet(relation.schema) for relation in recursion.relations]
     if any(one.takes_away for one in inputs):
-        rounds(memory, recursion, [one.from_nothing() for one in inputs], known)
+        rounds(memory, recursion, [one.from_nothing() for one in inputs], known, within, most)
         return _difference(recursion, before, known)
     for rows, found in zip(before, known, strict=True):
         found.add(rows)
-    rounds(memory, recursion, [one.growth() for one in inputs], known)
+    rounds(memory, recursion, [one.growth() for one in inputs], known, within, most)
     added = [rows.table.slice(old.num_rows) for rows, old in zip(known, before, strict=True)]
     return _weighted(recursion, [(added, 1)])
 
@@ -67,7 +78,14 @@ class _Input:
         return _Rows(self._after.slice(0, 0), self._after, self._after)
 
 
-def rounds(memory: Memory, recursion: Recursion, inputs: Sequence[_Rows], known: Sequence[RowSet]) -> int:
+def rounds(
+    memory: Memory,
+    recursion: Recursion,
+    inputs: Sequence[_Rows],
+    known: Sequence[RowSet],
+    within: Range | None,
+    most: int | None,
+) -> int:
     """Add to what is known all that follows from new rows of inputs; return how many rounds that took."""
     changed: set[str] = set()
     count = 0
@@ -81,7 +99,10 @@ def rounds(memory: Memory, recursion: Recursion, inputs: Sequence[_Rows], known:
         for variant in recursion.variants:
             if variant.changed in changed:
                 memory.run("@derived", variant.plan)
-                derived[variant.relation].append(memory.table("@derived"))
+                rows = memory.table("@derived")
+                if within is not None and not count:  # later rounds stay in the range by themselves
+                    rows = _inside(recursion, variant.relation, rows, within)
+                derived[variant.relation].append(rows)
         if not count:
             for given, rows in zip(recursion.inputs, inputs, strict=True):
                 _put(memory, given.leaf, rows.all, rows.new.slice(0, 0), rows.all)
@@ -91,7 +112,16 @@ def rounds(memory: Memory, recursion: Recursion, inputs: Sequence[_Rows], known:
             if _grown(memory, relation, found, tables)
         }
         count += 1
+        if most is not None and sum(found.table.num_rows for found in known) > most:
+            raise TooManyError
     return count
+
+
+def _inside(recursion: Recursion, relation: int, rows: pa.Table, within: Range) -> pa.Table:
+    place = recursion.stable[relation]
+    schema = recursion.relations[relation].schema
+    hashes = hash_columns([rows.column(place)], [schema[place]], rows.num_rows)
+    return rows.filter(pa.array((within[0] <= hashes) & (hashes <= within[1])))
 
 
 def _grown(memory: Memory, relation: Relation, known: RowSet, derived: Sequence[pa.Table]) -> bool:

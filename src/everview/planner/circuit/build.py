@@ -117,6 +117,15 @@ class Builder:
             case _:
                 raise AssertionError(f"{type(flat).__name__} remembers something")
 
+    def keep_everywhere(self, scan: Scan) -> Kept:
+        """Keep the rows of a relation or operator for one that is run apart by keys that they do not have."""
+        change, width = self.change(scan), len(scan.schema)
+        known = change, width, "everywhere"
+        if known not in self._kept:
+            kept = Kept(_named_by("k", known), change, width, (), everywhere=True)
+            self._kept[known] = self.circuit.kept[kept.name] = kept
+        return self._kept[known]
+
     def keep(
         self, flat: Plan, keys: Sequence[Expression], order: Sequence[SortKey] = (), *, nulls: bool = True
     ) -> Kept:

@@ -76,6 +76,8 @@ class Kept:
     order: tuple[SortKey, ...] = ()
     nulls: bool = True
     """Whether what it is ordered by may be NULL."""
+    everywhere: bool = False
+    """Whether an operator that is run apart for parts of other keys reads all of these rows in each part."""
 
     @property
     def schema(self) -> Schema:
@@ -129,12 +131,16 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Recursion:
-    """A group of relations that are defined by each other (see `recursion`); `own` keeps their rows."""
+    """A group of relations that are defined by each other (see `recursion`); `own` keeps their rows.
+
+    `stable` is a column of each relation, by which the group may be run apart (see `stability`), or nothing.
+    """
 
     relations: tuple[Relation, ...]
     inputs: tuple[Given, ...]
     variants: tuple[Variant, ...]
     own: Kept
+    stable: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

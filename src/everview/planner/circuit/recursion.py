@@ -12,7 +12,7 @@ these are all rows; each round's derived rows, those that are known left out, ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ from everview.language.types import BIGINT, Field
 from everview.planner.circuit.parts import (
     Given,
     Keeping,
+    Kept,
     Lookup,
     Operator,
     Recursion,
@@ -50,7 +51,8 @@ from everview.planner.circuit.parts import (
     found_scan,
     leaf_scan,
 )
-from everview.planner.circuit.weighted import ONE, ZERO, columns, compare, positive, project, sum_up
+from everview.planner.circuit.stability import stable_columns
+from everview.planner.circuit.weighted import ZERO, columns, compare, positive, project, sum_up
 from everview.planner.conditions import conjuncts
 
 if TYPE_CHECKING:
@@ -81,6 +83,20 @@ def _schema(plan: Fixpoint) -> Schema:
     return (_TAG, *every)
 
 
+def _places(plan: Fixpoint, stable: Sequence[int]) -> list[int]:
+    """Where the group has the stable columns of its relations."""
+    start, places = 0 if len(plan.names) == 1 else 1, []
+    for schema, place in zip(plan.schemas, stable, strict=False):
+        places.append(start + place)
+        start += len(schema)
+    return places
+
+
+def _title(plan: Fixpoint, stable: Sequence[int]) -> str:
+    apart = (schema[place].name for schema, place in zip(plan.schemas, stable, strict=False))
+    return f"Recursion, apart by {', '.join(dict.fromkeys(apart))}" if stable else "Recursion"
+
+
 def recursion(builder: Builder, name: str, plan: Fixpoint) -> Operator:
     """The operator of a group: it reads all rows of its inputs, and all of its own."""
     try:
@@ -96,26 +112,30 @@ def recursion(builder: Builder, name: str, plan: Fixpoint) -> Operator:
         Variant(head, leaf, changed) for head, body in enumerate(opened) for leaf, changed in _variants(body)
     ]
     watched = frozenset(leaf for body in opened for leaf in _watched(body))
-    own = builder.keep(Scan(name, _schema(plan)), columns(Scan(name, _schema(plan))))
-    inputs = tuple(_given(builder, leaf, scan, leaf in watched) for scan, leaf in bodies.inputs.items())
+    stable = stable_columns(plan)
+    rows = Scan(name, _schema(plan))
+    own = builder.keep(rows, [columns(rows)[place] for place in _places(plan, stable)])
+    inputs = tuple(
+        _given(leaf, builder.keep_everywhere(scan) if stable else builder.keep(scan, ()), leaf in watched)
+        for scan, leaf in bodies.inputs.items()
+    )
     relations = tuple(
         Relation(leaf, schema) for leaf, schema in zip(bodies.relations.values(), plan.schemas, strict=True)
     )
     return Operator(
         name,
         _schema(plan),
-        "Recursion",
+        _title(plan, stable),
         Keeping.FULL,
         (*(Lookup(given.kept, None) for given in inputs), Lookup(own, None)),
         (),
         None,
-        recursion=Recursion(relations, inputs, tuple(variants), own),
+        recursion=Recursion(relations, inputs, tuple(variants), own, stable),
     )
 
 
-def _given(builder: Builder, leaf: str, scan: Scan, watched: bool) -> Given:  # noqa: FBT001  (one of four)
-    kept = builder.keep(scan, ())
-    width = len(scan.schema)
+def _given(leaf: str, kept: Kept, watched: bool) -> Given:  # noqa: FBT001  (one of three)
+    width = kept.width
     found, changed = found_scan(kept), changed_scan(kept)
     *own, weight = columns(found)
     both = UnionAll((project(found, (*own, weight, weight)), project(changed, (*own, ZERO, weight))))
