@@ -1,0 +1,90 @@
+"""Datalog programs on a hub: reference, SQLite and Spark agree after every refresh.
+
+Several programs are one hub's, under names of their own, so that a refresh carries the statements of all of
+them. Refreshes go by turns to the executors and to the driver, and halfway the hub is opened again.
+"""
+
+import itertools
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from tests.hub.quick import quickly
+
+from everview.hub import Hub
+from everview.language.program import Program
+from everview.testing.fuzz.datalog import RuleCase, check_rules, rule_case
+
+PROGRAMS = 25
+TOGETHER = 9
+STATEMENTS = 4
+_ATOM = re.compile(r"\b([a-z]\w*)\(")
+
+
+def several(seeds, statements):
+    """The cases of several programs as one."""
+    cases = [rule_case(seed, statements=statements, histories=1) for seed in seeds]
+    texts = [_ATOM.sub(rf"q{number}_\1(", case.program.text) for number, case in enumerate(cases)]
+    history = tuple(
+        tuple(
+            replace(write, relation=f"q{number}_{write.relation}")
+            for number, statement in enumerate(together)
+            for write in statement
+        )
+        for together in zip(*(case.history for case in cases), strict=True)
+    )
+    return RuleCase(Program.parse("\n".join(texts), language="datalog"), history)
+
+
+class HubStore:
+    """A hub that refreshes after every statement: the first time, and each third after it, on executors, once after a restart."""
+
+    def __init__(self, folder, spark, program, reopened=3):
+        self._folder, self._spark, self._program = folder, spark, program
+        self._hub = self._open()
+        self._hub.refresh()
+        self._reopened = reopened
+        self._statement = itertools.count(1)
+        self.jobs = []
+
+    def _open(self):
+        return quickly(Hub.open(self._folder, self._program, spark=self._spark))
+
+    @contextmanager
+    def together(self):
+        number = next(self._statement)
+        if number == self._reopened:
+            self._hub.close()
+            self._hub = self._open()
+        yield
+        store = self._hub._store
+        usual = store.driver_rows
+        store.driver_rows = 0 if number % 3 == 1 else usual
+        self.jobs.append(self._hub.refresh().jobs)
+        store.driver_rows = usual
+
+    def insert(self, relation, rows):
+        self._hub.insert(relation, rows)
+
+    def delete(self, relation, rows):
+        self._hub.delete(relation, rows)
+
+    def rows(self, name):
+        return self._hub.rows(name)
+
+    def faults(self):
+        return []
+
+    def close(self):
+        self._hub.close()
+
+
+@pytest.mark.spark
+def test_reference_sqlite_and_spark_agree(spark, tmp_path):
+    changed = 0
+    for first in range(0, PROGRAMS, TOGETHER):
+        case = several(range(first, min(first + TOGETHER, PROGRAMS)), STATEMENTS)
+        changed += len(check_rules(case, lambda program: HubStore(tmp_path / str(first), spark, program)))  # noqa: B023
+        check_rules(case)
+    assert changed > 2 * PROGRAMS
