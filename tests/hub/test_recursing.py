@@ -2,7 +2,6 @@
 
 import functools
 
-import pytest
 from tests.hub.recursive import RecursiveCircuit
 from tests.planner.circuit.plain import CircuitStore
 

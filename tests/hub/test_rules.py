@@ -38,7 +38,7 @@ def several(seeds, statements):
 
 
 class HubStore:
-    """A hub that refreshes after every statement: the first time, and each third after it, on executors, once after a restart."""
+    """A hub that refreshes after every statement, each third time on executors, and is opened again once."""
 
     def __init__(self, folder, spark, program, reopened=3):
         self._folder, self._spark, self._program = folder, spark, program

@@ -129,7 +129,7 @@ def _grown(memory: Memory, relation: Relation, known: RowSet, derived: Sequence[
     named = [table.rename_columns(schema.names).cast(schema) for table in derived if table.num_rows]
     new = known.add(pa.concat_tables(named)) if named else empty(relation.schema)
     _put(memory, relation.leaf, old, new, known.table)
-    return new.num_rows > 0
+    return bool(new.num_rows)
 
 
 def _put(memory: Memory, leaf: str, old: pa.Table, new: pa.Table, every: pa.Table) -> None:

@@ -104,7 +104,9 @@ class RowSet:
         return same
 
     def _merge(self) -> None:
-        while len(self._segments) > 1 and len(self._segments[-2].hashes) <= 2 * len(self._segments[-1].hashes):
+        while len(self._segments) > 1 and len(self._segments[-2].hashes) <= 2 * len(
+            self._segments[-1].hashes
+        ):
             last, before = self._segments.pop(), self._segments.pop()
             hashes = np.concatenate((before.hashes, last.hashes))
             order = np.argsort(hashes, kind="stable")

@@ -53,7 +53,9 @@ def words_of(relations: Iterable[LatticeTable], circuit: Circuit) -> Words:
             mine = {operator.name: None} if operator.name in circuit.views else views.get(operator.name, {})
             views.setdefault(source, {}).update(mine)
     operators = {
-        name: name if name in circuit.views else f"{operator.title.partition(',')[0].lower()} of {_listed(views.get(name, ()))}"
+        name: name
+        if name in circuit.views
+        else f"{operator.title.partition(',')[0].lower()} of {_listed(views.get(name, ()))}"
         for name, operator in circuit.operators.items()
     }
     tables = {table.name: table.relation.name for table in relations}

@@ -1,13 +1,13 @@
 """Recursion: all relations that are defined by each other are one operator, kept by semi-naive rounds.
 
 The bodies of the group are plans over leaves: the relations of the group, and inputs that do not read it. A
-leaf has three tables: its rows as they were (`@old`), those that came last (`@new`), and both (`@all`). A body
-that treats every combination of rows by itself has a variant for each place where a leaf stands: new rows there,
-old ones in the places before it, all in those after it. Together the variants derive all that follows from new
-rows and not from old ones alone, each combination once.
+leaf has three tables: its rows as they were (`@old`), those that came last (`@new`), and both (`@all`). A
+body treats every combination of rows by itself, so it has a variant for each place where a leaf stands: new
+rows there, all in the places after it, old ones in those before it. Together the variants derive all that
+follows from new rows and not from old ones alone, from each combination once.
 
-A round runs the variants of the leaves that have new rows. The first has those of the inputs, and from nothing
-these are all rows; each round's derived rows, those that are known left out, are the new ones of the next.
+A round runs the variants of the leaves that have new rows. In the first these are inputs, with all their rows
+when it begins from nothing; what a round derives and was not known is new in the next.
 """
 
 from __future__ import annotations
