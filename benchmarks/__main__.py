@@ -17,6 +17,7 @@ _NOT_A_BENCHMARK = {
     "hub_data",
     "hub_latency",
     "plot",
+    "recursion_spark",
     "simulated",
     "streams",
     "triggers",

@@ -1,9 +1,8 @@
-"""Recursive views on a hub: seconds for each semi-naive round, by executors, beside a loop of plain Spark's.
+"""Recursive views on a hub: the seconds that executors take for each semi-naive round.
 
-Transitive closure of a random sparse graph, and same-generation on a binary tree. The edges have arrived,
-and one refresh of a hub computes the view, stores it, and commits; that is divided by the rounds. The plain
-loop is semi-naive too: it joins what the last round added with the edges, takes away what is known, and cuts
-the lineage in each round by a local checkpoint. Then single edges come and go, each a refresh.
+The edges have arrived, and one refresh computes the view, stores it, and commits; that is divided by the
+rounds of a semi-naive evaluation, the last of which finds nothing. Then single edges go and come, each a
+refresh.
 """
 
 from __future__ import annotations
@@ -11,18 +10,26 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (as all of Spark's documentation calls it)
+from pyspark.sql import SparkSession
 
 import everview as ev
 
 Edges = Sequence[tuple[int, int]]
-Step = Callable[[DataFrame, DataFrame | None], DataFrame]
-"""From the edges and what the last round added to what may be new; from the edges alone at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A query over `edge (a, b)`, how many rows it has, and after how many rounds."""
+
+    query: str
+    edges: Edges
+    rows: int
+    rounds: int
 
 
 @dataclass(slots=True)
@@ -33,51 +40,54 @@ class Measured:
     rows: list[tuple[str, str]] = field(default_factory=list)
 
 
-def measure(
-    spark: SparkSession, queries: dict[str, tuple[str, Edges]], *, repeats: int, plain_repeats: int
-) -> Measured:
-    """Measure `closure` and `generation`, each a query over `edge (a, b)`, on a session."""
+def measure(spark: SparkSession, tasks: dict[str, Task], *, repeats: int) -> Measured:
+    """Measure tasks, each under its name."""
     found = Measured()
-    for name, (query, edges) in queries.items():
-        loop = {"closure": _closure, "generation": _generation}[name]
+    for name, task in tasks.items():
         program = ev.Program.parse(
-            f"CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL);CREATE MATERIALIZED VIEW v AS {query};"
+            "CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL);"
+            f"CREATE MATERIALIZED VIEW v AS {task.query};"
         )
-        rounds, rows = 0, 0
-        plains: list[float] = []
         ours: list[float] = []
+        changes: dict[str, float] = {}
         with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
-            _filled(spark, Path(folder) / "warm", program, edges[: len(edges) // 10])[0].close()
-            changes: dict[str, float] = {}
+            _filled(spark, Path(folder) / "warm", program, task.edges[: len(task.edges) // 10])[0].close()
             for turn in range(repeats):
-                hub, taken = _filled(spark, Path(folder) / str(turn), program, edges)
+                hub, taken = _filled(spark, Path(folder) / str(turn), program, task.edges)
                 with hub:
                     ours.append(taken)
-                    if turn < plain_repeats:
-                        start = time.perf_counter()
-                        rounds, rows = _looped(spark, edges, loop)
-                        plains.append(time.perf_counter() - start)
-                    if (count := hub.table("v").count()) != rows:
-                        raise AssertionError(f"the hub has {count} rows, plain Spark {rows}")
+                    if (count := hub.table("v").count()) != task.rows:
+                        raise AssertionError(f"the hub has {count} rows of {name}, there are {task.rows}")
                     if turn == repeats - 1:
-                        changes = _changes(hub, edges)
-            seconds, plain = statistics.median(ours), statistics.median(plains)
+                        changes = _changes(hub, task.edges)
+        seconds = statistics.median(ours)
         found.figures |= {
-            f"{name}_spark_seconds_per_iteration": seconds / rounds,
-            f"{name}_spark_plain_seconds_per_iteration": plain / rounds,
+            f"{name}_spark_seconds_per_iteration": seconds / task.rounds,
             f"{name}_spark_insert_seconds": changes["insert"],
             f"{name}_spark_delete_seconds": changes["delete"],
         }
         found.rows += [
-            (f"{name} on a hub: {rows:,} rows, {rounds} rounds", f"{seconds:.2f} s"),
-            (f"{name} on a hub, each round", f"{seconds / rounds:.3f} s"),
-            (f"{name} by a plain loop on Spark, each round", f"{plain / rounds:.3f} s"),
-            (
-                f"{name} on a hub: an edge comes / goes",
-                f"{changes['insert']:.2f} / {changes['delete']:.2f} s",
-            ),
+            (f"{name} on a hub: {task.rows:,} rows, {task.rounds} rounds", f"{seconds:.2f} s"),
+            (f"{name} on a hub, each round", f"{seconds / task.rounds:.3f} s"),
+            (f"{name} on a hub: an edge comes / goes", f"{changes['insert']:.2f} / {changes['delete']:.2f} s"),
         ]
     return found
+
+
+def closure_rounds(edges: Edges) -> int:
+    """How many rounds a closure takes: as many as the longest of all shortest paths has edges, and one."""
+    after: defaultdict[int, list[int]] = defaultdict(list)
+    for a, b in edges:
+        after[a].append(b)
+    longest = 0
+    for start in list(after):
+        seen, frontier, length = set(after[start]), after[start], 1
+        while frontier:
+            longest = max(longest, length)
+            reached = dict.fromkeys(b for a in frontier for b in after.get(a, ()) if b not in seen)
+            seen |= reached.keys()
+            frontier, length = list(reached), length + 1
+    return longest + 1
 
 
 def _timed(action: Callable[[], object]) -> float:
@@ -106,32 +116,3 @@ def _changes(hub: ev.Hub, edges: Edges) -> dict[str, float]:
         hub.insert("edge", [edge])
         taken["insert"].append(_timed(hub.refresh))
     return {kind: statistics.median(seconds) for kind, seconds in taken.items()}
-
-
-def _looped(spark: SparkSession, edges: Edges, step: Step) -> tuple[int, int]:
-    """How many rounds a loop took, the last of which found nothing, and how many rows it found."""
-    edge = spark.createDataFrame(list(edges), "a BIGINT, b BIGINT").localCheckpoint()
-    delta = step(edge, None).distinct().localCheckpoint()
-    known, rounds = delta, 1
-    while True:
-        rounds += 1
-        delta = step(edge, delta).distinct().join(known, ["x", "y"], "left_anti").localCheckpoint()
-        if not delta.count():
-            return rounds, known.count()
-        known = known.unionAll(delta).localCheckpoint()
-
-
-def _closure(edge: DataFrame, delta: DataFrame | None) -> DataFrame:
-    if delta is None:
-        return edge.select(F.col("a").alias("x"), F.col("b").alias("y"))
-    return delta.join(edge, delta.y == edge.a).select("x", F.col("b").alias("y"))
-
-
-def _generation(edge: DataFrame, delta: DataFrame | None) -> DataFrame:
-    one = edge.select(F.col("a").alias("p"), F.col("b").alias("c"))
-    other = edge.select(F.col("a").alias("q"), F.col("b").alias("d"))
-    if delta is None:
-        met = one.join(other, one.p == other.q)
-    else:
-        met = delta.join(one, delta.x == one.p).join(other, delta.y == other.q)
-    return met.select(F.col("c").alias("x"), F.col("d").alias("y"))

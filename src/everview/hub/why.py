@@ -103,8 +103,11 @@ class _Witnesses:
         return [(row[: question.width], row[question.width :]) for row in rows]
 
     def recursive(self, group: Fixpoint) -> Mapping[str, Scan]:
-        """A hub has no recursive views: it refuses to open a program with one."""
-        raise ProgramError(f"a hub does not keep {group.result}, which is recursive")
+        """A hub keeps the rows of a group together, and does not look for proofs in them."""
+        raise ProgramError(
+            f"a hub cannot say why a row of {group.result}, which is recursive, is there",
+            hint="ask a site that hosts what it reads",
+        )
 
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
         """Rows of relations stand for themselves."""
