@@ -69,7 +69,10 @@ def measure(spark: SparkSession, tasks: dict[str, Task], *, repeats: int) -> Mea
         found.rows += [
             (f"{name} on a hub: {task.rows:,} rows, {task.rounds} rounds", f"{seconds:.2f} s"),
             (f"{name} on a hub, each round", f"{seconds / task.rounds:.3f} s"),
-            (f"{name} on a hub: an edge comes / goes", f"{changes['insert']:.2f} / {changes['delete']:.2f} s"),
+            (
+                f"{name} on a hub: an edge comes / goes",
+                f"{changes['insert']:.2f} / {changes['delete']:.2f} s",
+            ),
         ]
     return found
 

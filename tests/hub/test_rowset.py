@@ -28,7 +28,9 @@ def key(row):
 def test_rows_are_told_by_their_values(seed, hashes, monkeypatch):
     real = rowset.hash_columns
     monkeypatch.setattr(
-        rowset, "hash_columns", lambda *given: (real(*given).view(np.uint64) % np.uint64(hashes % 2**64 or 2**63)).view(np.int64)
+        rowset,
+        "hash_columns",
+        lambda *given: (real(*given).view(np.uint64) % np.uint64(hashes % 2**64 or 2**63)).view(np.int64),
     )
     rng, rows, model = random.Random(seed), RowSet(SCHEMA), {}
     for _ in range(25):

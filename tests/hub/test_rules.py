@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from tests.hub.quick import quickly
 
+from everview import Program, Site
 from everview.hub import Hub
-from everview.language.program import Program
 from everview.testing.fuzz.datalog import RuleCase, check_rules, rule_case
 
 PROGRAMS = 25
@@ -88,3 +88,35 @@ def test_reference_sqlite_and_spark_agree(spark, tmp_path):
         changed += len(check_rules(case, lambda program: HubStore(tmp_path / str(first), spark, program)))  # noqa: B023
         check_rules(case)
     assert changed > 2 * PROGRAMS
+
+
+WHY = Program.parse("""
+    CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL);
+    CREATE TABLE closed (x BIGINT);
+    CREATE MATERIALIZED VIEW reach AS
+        WITH RECURSIVE t(x, y) AS (
+            SELECT a, b FROM edge
+            UNION SELECT t.x, e.b FROM t JOIN edge e ON t.y = e.a
+            WHERE NOT EXISTS (SELECT 1 FROM closed WHERE closed.x = e.a)
+        ) SELECT y AS target, x AS source FROM t;
+    CREATE MATERIALIZED VIEW odd AS
+        WITH RECURSIVE t(x) AS (SELECT a FROM edge WHERE b = 1 UNION SELECT e.b FROM s JOIN edge e ON s.x = e.a),
+        s(x) AS (SELECT e.b FROM t JOIN edge e ON t.x = e.a) SELECT x FROM s;
+    CREATE MATERIALIZED VIEW far AS SELECT source, count(*) AS n FROM reach GROUP BY source;
+""")
+
+
+@pytest.mark.spark
+def test_why_of_a_recursive_row_is_what_a_site_says(spark, tmp_path):
+    edges = [(0, 1), (1, 2), (2, 3), (3, 1), (3, 4), (2, 4), (4, 5)]
+    with Site.open(":memory:", WHY, name="hub") as site, quickly(Hub.open(tmp_path, WHY, spark=spark)) as hub:
+        for store in (site, hub):
+            store.insert("edge", edges)
+            store.insert("closed", [(4,), (None,)])
+        hub.refresh()
+        for view in WHY.views:
+            assert hub.rows(view) == site.rows(view) != []
+            for row in site.rows(view):
+                ours, theirs = hub.why(view, row), site.why(view, row)
+                assert (str(ours), str(ours.proof)) == (str(theirs), str(theirs.proof))
+        assert not hub.why("reach", (5, 0))

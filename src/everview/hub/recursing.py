@@ -20,7 +20,7 @@ from everview.hub.rowset import RowSet, empty
 from everview.hub.searching import TooManyError
 from everview.planner.circuit.parts import WEIGHT, Given, Recursion, Relation, found_scan, leaf_scan
 
-__all__ = ["recur"]
+__all__ = ["recur", "rows_of"]
 
 
 Range = tuple[int, int]
@@ -35,7 +35,7 @@ def recur(
     """
     within = within if recursion.stable else None
     inputs = [_Input(memory, given) for given in recursion.inputs]
-    before = _own(memory, recursion)
+    before = rows_of(memory.table(found_scan(recursion.own).name), recursion)
     known = [RowSet(relation.schema) for relation in recursion.relations]
     if any(one.takes_away for one in inputs):
         rounds(memory, recursion, [one.from_nothing() for one in inputs], known, within, most)
@@ -138,9 +138,8 @@ def _put(memory: Memory, leaf: str, old: pa.Table, new: pa.Table, every: pa.Tabl
         memory.put(scan.name, scan.schema, rows)
 
 
-def _own(memory: Memory, recursion: Recursion) -> list[pa.Table]:
-    """The rows that the relations of the group had."""
-    found = memory.table(found_scan(recursion.own).name)
+def rows_of(found: pa.Table, recursion: Recursion) -> list[pa.Table]:
+    """The rows of each relation of a group, from those of its operator."""
     if len(recursion.relations) == 1:
         return [_placed(found, 0, recursion.relations[0])]
     start, made = 1, []

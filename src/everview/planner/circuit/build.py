@@ -91,11 +91,12 @@ class Builder:
     def _group(self, plan: Fixpoint) -> str:
         """The operator of a group: one, whichever of its relations are shown."""
         group = replace(plan, result=plan.names[0])
-        if group not in self._operators:
-            name = self._operators[group] = _named_by("o", group)
+        known = self.circuit.recursions
+        if group not in known:
+            name = known[group] = _named_by("o", group)
             made = recursion.recursion(self, name, group)  # what it reads comes before it
             self.circuit.operators[name] = made
-        return self._operators[group]
+        return known[group]
 
     def _all_but_first(self, plan: TopK) -> Plan:
         """OFFSET without LIMIT: all rows but the first ones, and those are a LIMIT."""

@@ -187,6 +187,8 @@ class Circuit:
     operators: dict[str, Operator] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
     views: dict[str, Kept] = field(default_factory=dict)
+    recursions: dict[Plan, str] = field(default_factory=dict)
+    """The operators of recursive groups, each by a Fixpoint that shows the first relation."""
 
 
 def delta_scan(name: str, schema: Schema) -> Scan:

@@ -2,8 +2,8 @@
 
 Where each clause reads the group at most once, and the head has in its stable column what that row of the
 group has in its own, all rows that a row leads to have the same value there. So the rows of each value can be
-derived apart from all others, over all rows of the inputs. Intuitively: where a path starts does not change as
-it grows. (Wolfson and Silberschatz call such programs decomposable.)
+derived apart from all others, over all rows of the inputs. Intuitively: where a path starts does not change
+as it grows. (Wolfson and Silberschatz call such programs decomposable.)
 """
 
 from __future__ import annotations
