@@ -14,7 +14,9 @@ import pytest
 from tests.hub.quick import quickly
 
 from everview import Program, Site
+from everview.engines.reference.evaluate import evaluate_views
 from everview.hub import Hub
+from everview.hub.costs import Choice, Costs
 from everview.testing.fuzz.datalog import RuleCase, check_rules, rule_case
 
 PROGRAMS = 25
@@ -123,3 +125,24 @@ def test_why_of_a_recursive_row_is_what_a_site_says(spark, tmp_path):
                 ours, theirs = hub.why(view, row), site.why(view, row)
                 assert (str(ours), str(ours.proof)) == (str(theirs), str(theirs.proof))
         assert not hub.why("reach", (5, 0))
+
+
+@pytest.mark.spark
+def test_a_recursion_is_computed_anew_with_its_view(spark, tmp_path, monkeypatch):
+    with quickly(Hub.open(tmp_path, WHY, spark=spark)) as hub:
+        hub.insert("edge", [(0, 1), (1, 2), (2, 3), (3, 1), (4, 0)])
+        hub.refresh()
+        before = set(hub.rows("reach"))
+        monkeypatch.setattr(Costs, "choice", lambda *_given: Choice(True, 2.0, 1.0))
+        hub.insert("edge", [(2, 5), (5, 5)])
+        hub.delete("edge", [(3, 1)])
+        changes = hub.refresh().changes["reach"]
+        monkeypatch.undo()
+        after = set(hub.rows("reach"))
+        assert (changes.appeared, changes.disappeared) == (len(after - before), len(before - after))
+        for _ in range(2):
+            wanted = evaluate_views(WHY, {name: hub.rows(name) for name in WHY.relations})
+            for view, result in wanted.items():
+                assert hub.rows(view) == sorted(result.rows) != []
+            hub.delete("edge", [(4, 0)])  # what was computed anew is carried on
+            hub.refresh()
