@@ -18,6 +18,7 @@ _NOT_A_BENCHMARK = {
     "hub_latency",
     "located_bytes",
     "plot",
+    "recursion_spark",
     "simulated",
     "streams",
     "triggers",

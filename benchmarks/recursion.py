@@ -10,6 +10,8 @@ CTE, into a table of a file of its own, durably too. The smallest graph is measu
 durable commit spends nearly all of its time on the disk.
 
 (c) What a link change makes sites send where rules live at places: see `located_bytes`.
+
+On a hub (`recursion_spark`): the views of (a) by executors, seconds for each round.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ import duckdb
 import everview as ev
 from benchmarks import located_bytes
 from benchmarks.harness import Result, interleaved
+from benchmarks.hub_data import session
+from benchmarks.recursion_spark import Task, closure_rounds, measure
 
 Edges = list[tuple[int, int]]
 
@@ -53,8 +57,12 @@ def run(*, quick: bool) -> Result:
         "closure": (_CLOSURE, _graph(nodes, 2 * nodes)),
         "generation": (_GENERATION, [(node // 2, node) for node in range(2, 2**depth)]),
     }
+    tasks: dict[str, Task] = {}
     for name, (query, edges) in queries.items():
         taken, count = _first(query, edges, repeats)
+        # Two nodes of a tree whose paths meet at its root are found last; one round more finds nothing.
+        rounds = closure_rounds(edges) if name == "closure" else depth
+        tasks[name] = Task(query, edges, count, rounds)
         figures[f"{name}_sqlite_seconds"] = taken["ours"]
         figures[f"{name}_sqlite_ratio" if name != "closure" else "transitive_sqlite_ratio"] = (
             taken["ours"] / taken["duckdb"]
@@ -74,16 +82,19 @@ def run(*, quick: bool) -> Result:
             *((f"{what}: {kind}, p50 / p99", shown) for kind, shown in found.shown()),
             (f"{what}: speed-up, median", f"{speedup:,.0f}"),
         ]
+    on_spark = measure(session(quick=quick), tasks, repeats=1 if quick else repeats)
+    rows += on_spark.rows
     headline = {
         "update_speedup_median": statistics.median(speedups),
         "closure_sqlite_ratio": max(figures["transitive_sqlite_ratio"], figures["generation_sqlite_ratio"]),
+        "closure_spark_seconds_per_iteration": on_spark.figures["closure_spark_seconds_per_iteration"],
     }
     located, shown = located_bytes.figures(quick=quick)
     headline["located_bytes_ratio"] = located["located_bytes_ratio"]
     figures |= located
-    rows = [*((name, f"{value:,.2f}") for name, value in headline.items()), *rows, *shown]
+    rows = [*((name, f"{value:,.4g}") for name, value in headline.items()), *rows, *shown]
     parameters = {"nodes": nodes, "depth": depth, "sizes": list(sizes), "roots": _ROOTS, "changes": changes}
-    return Result("recursion", parameters, {**headline, **figures}, rows)
+    return Result("recursion", parameters, {**headline, **figures, **on_spark.figures}, rows)
 
 
 def _graph(nodes: int, edges: int) -> Edges:

@@ -32,7 +32,13 @@ FIGURES = {
     },
     "join": STREAMS,
     "projection": STREAMS,
-    "recursion": {"update_speedup_median", "closure_sqlite_ratio", "located_bytes_ratio"},
+    "recursion": {
+        "update_speedup_median",
+        "closure_sqlite_ratio",
+        "closure_spark_seconds_per_iteration",
+        "generation_spark_seconds_per_iteration",
+        "located_bytes_ratio",
+    },
     "provenance": {"product_seconds", "result_monomials", "pairwise_speedup"},
     "windows_failure": {"healthy_throughput_min"},
     "windows_scaling": {"efficiency_min", "baseline_efficiency"},
@@ -41,7 +47,7 @@ FIGURES = {
 }
 
 
-TOGETHER = ("hub_refresh", "hub_ingest", "wordcount")
+TOGETHER = ("hub_refresh", "hub_ingest", "wordcount", "recursion")
 """They may share a process, and so a Spark: that takes longer to start than to run any of them."""
 
 

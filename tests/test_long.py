@@ -24,6 +24,7 @@ SLICE = {
     "planner": 10,
     "processes": 1,
     "recursion": 0,  # 1,000 are in tests/engines/sqlite/recursion
+    "recursion_spark": 0,  # 25 programs are in tests/hub/test_rules.py
     "simulation": 5,
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py

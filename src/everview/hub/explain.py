@@ -38,9 +38,10 @@ def _cost(costs: Costs, view: str) -> str:
 
 def _describe(catalog: Catalog, operator: Operator, depth: int, lines: list[str]) -> None:
     lines.append(f"{'  ' * depth}{operator.title}: {operator.keeping.value}")
-    for lookup in dict.fromkeys((lookup.kept, lookup.take) for lookup in operator.lookups):
-        kept, take = lookup
-        keys = ", ".join(kept.schema[place].name for place in kept.keys) or "nothing: all rows"
+    for lookup in dict.fromkeys((one.kept, one.take, one.keys is None) for one in operator.lookups):
+        kept, take, every = lookup
+        named = () if every else kept.keys
+        keys = ", ".join(kept.schema[place].name for place in named) or "nothing: all rows"
         some = f", the first {take} of a key" if take is not None else ""
         lines.append(f"{'  ' * depth}  looks up {kept.name} by {keys}{some}")
     for source in sorted(operator.reads):

@@ -58,7 +58,8 @@ def _closure(program: Program, circuit: Circuit, view: str, shown: Kept) -> Grou
             relations.add(name)
         elif name not in operators:
             operators.add(name)
-            kept |= {one.name for one in circuit.operators[name].kept}
+            operator = circuit.operators[name]
+            kept |= {one.name for one in (*operator.kept, *operator.own)}
             if name in circuit.views:
                 kept.add(circuit.views[name].name)
             waiting += circuit.operators[name].reads

@@ -46,6 +46,9 @@ CONSTRUCTS = {
     ),
     "other window functions, PARTITION BY": ("SELECT k, lag(x) OVER (PARTITION BY g ORDER BY k) AS p FROM r"),
     "other window functions, no PARTITION BY": "SELECT k, rank() OVER (ORDER BY x) AS p FROM r",
+    "WITH RECURSIVE": (
+        "WITH RECURSIVE t(a) AS (SELECT k FROM r UNION SELECT s.k FROM t JOIN s ON t.a = s.k) SELECT a FROM t"
+    ),
 }
 """What a view can be made of, each with a query that has it."""
 

@@ -8,6 +8,7 @@ from everview.engines.spark.types import arrow_schema, column_names
 from everview.hub.asking import Wanted
 from everview.hub.deepening import too_few
 from everview.hub.memory import Memory
+from everview.hub.recursing import recur
 from everview.language.plan import Plan, Scan
 from everview.planner.circuit import Kept, Operator
 from everview.planner.circuit.parts import changed_scan, found_scan, table_of
@@ -40,8 +41,22 @@ def is_too_little(memory: Memory, wanted: Wanted) -> bool:
     return memory.count("@asked") > 0
 
 
-def operate(memory: Memory, operator: Operator, *, touched: bool, first: bool) -> pa.Table | None:
-    """The change of an operator by those that it reads, and what is there at `first`; None for nothing."""
+def operate(
+    memory: Memory,
+    operator: Operator,
+    *,
+    touched: bool,
+    first: bool,
+    within: tuple[int, int] | None = None,
+    most: int | None = None,
+) -> pa.Table | None:
+    """The change of an operator by those that it reads, and what is there at `first`; None for nothing.
+
+    `within` is the range of hashes that a task has. A recursion that has more than `most` rows is a
+    TooManyError: of all operators it alone makes many of few.
+    """
+    if operator.recursion is not None:
+        return recur(memory, operator.recursion, within, most) if touched else None
     plans: list[Plan | None] = []
     if operator.change is not None and touched:
         for name, plan in operator.steps:

@@ -108,8 +108,10 @@ class Plant:
         hashes = self.hashes(kept.name, kept.schema, rows)
         if kept.keys:
             yield from scattered(kept.name, rows, hashes, self.targets)
-        else:
-            yield from packed_for(target_of_all(self.targets), kept.name, with_hashes(rows, hashes))
+            return
+        targets = range(self.targets) if kept.everywhere else [target_of_all(self.targets)]
+        for target in targets:
+            yield from packed_for(target, kept.name, with_hashes(rows, hashes))
 
     def hashes(self, table: str, schema: Schema, rows: pa.Table) -> Hashes:
         """The hashes by which the rows of a table are found."""

@@ -25,7 +25,7 @@ from everview.hub.outcome import Outcome, weights
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
 from everview.hub.runs import FOLDER, Run, packed, sealed
-from everview.hub.searching import Request
+from everview.hub.searching import Request, TooManyError
 from everview.hub.tables import Catalog
 from everview.planner.circuit import Kept, Operator
 from everview.planner.circuit.parts import changed_scan, delta_scan, sources
@@ -182,7 +182,11 @@ class SmallRefresh:
             if is_too_little(self._memory, wanted):
                 self._look_up([replace(wanted, spared=False)])
                 put_found(self._memory, found_table(wanted), self._found.pop(wanted.known))
-        change = operate(self._memory, operator, touched=touched, first=not self._before.refresh)
+        begun = not self._before.refresh
+        try:
+            change = operate(self._memory, operator, touched=touched, first=begun, most=self._most)
+        except TooManyError:
+            raise TooManyRowsError(self._outcome.jobs) from None
         if change is None:
             change = arrow_schema(delta_scan(operator.name, operator.schema).schema).empty_table()
         self._put_delta(operator.name, change)
@@ -195,6 +199,8 @@ class SmallRefresh:
             parts = tuple(part for run in self._before.runs(one.table) for part in run.parts)
             found = request(self._memory, parts, one)
             self._found[one.known] = None
+            if found.hashes is None and sum(part.rows for part in parts) > self._most:
+                raise TooManyRowsError(self._outcome.jobs)
             if parts and (found.hashes is None or len(found.hashes)):
                 asked.append((one.known, found))
                 tables.append(one.table)

@@ -24,7 +24,7 @@ from everview.hub.outcome import weights
 from everview.hub.plant import RESULTS, TICKET, Plant, Result
 from everview.hub.relations import LatticeTable
 from everview.hub.relations.base import Joined
-from everview.hub.routing import Parcel, batched, parcels, range_of, read_rows
+from everview.hub.routing import Parcel, batched, parcels, range_of, read_rows, target_of_all
 from everview.hub.runs import FOLDER, HASH, Part, distinct, gathered, merged, packed, sealed
 from everview.hub.searching import Request, search
 from everview.hub.stages import Stage
@@ -88,6 +88,8 @@ class _Station:
                     produced[operator.name] = change
         yield from self._plant.emit(self._memory, produced, whole)
         for kept in self._stage.written:
+            if kept.everywhere and self._target != target_of_all(self._plant.targets):
+                continue  # another one writes it
             if kept.name in self._streams or kept.name in self._plant.replaced:
                 self._keep(kept)
         self._write()
@@ -161,7 +163,7 @@ class _Station:
                 put_found(self._memory, found_table(one), search(asked, low, high, self._opened, None))
                 if not is_too_little(self._memory, one):
                     break
-        return operate(self._memory, operator, touched=True, first=False)
+        return operate(self._memory, operator, touched=True, first=False, within=self._range)
 
     def _keep(self, kept: Kept) -> None:
         """Sort kept rows; the same ones meet here and are added up."""

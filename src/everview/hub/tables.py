@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from everview.hub.relations import LatticeTable, lattice_table
 from everview.hub.runs import Layout, spread
 from everview.hub.wording import Words, words_of
 from everview.language.expressions import Column
-from everview.language.plan import Plan, Schema
+from everview.language.plan import Fixpoint, Plan, Scan, Schema
 from everview.language.relations import Relation, Semantics
 from everview.planner.circuit import Circuit, Kept, build_circuit
 from everview.planner.facts import Facts, catalog_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from everview.language.program import Program  # it brings the parser, which no task needs
 
 __all__ = ["Catalog", "Hashed", "catalog"]
+
+GroupKey = tuple[tuple[str, ...], tuple[Plan, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Catalog:
     """What each view is, over relations and other views, as a site has it too."""
     words: Words
     """What operators and tables are called where people read of them."""
+    recursions: dict[GroupKey, str]
+    """The operators of recursive groups, by the names and plans that these have in `plans`."""
     ids: bool = True
     """Whether whole rows of relations are found by their ids; older stores have another hash."""
 
@@ -102,7 +107,8 @@ def catalog(program: Program) -> Catalog:
     """What a hub keeps of a program."""
     facts = Facts(catalog_of(program))
     plans = {name: rewrite(view.plan, facts=facts) for name, view in program.views.items()}
-    circuit = build_circuit(share(plans).plans)
+    shared = share(plans).plans
+    circuit = build_circuit(shared)
     relations = tuple(map(lattice_table, program.relations.values()))
     layouts = {table.name: table.layout for table in relations}
     schemas = {table.name: table.schema for table in relations}
@@ -110,7 +116,29 @@ def catalog(program: Program) -> Catalog:
         layouts[kept.name] = _layout(kept)
         schemas[kept.name] = kept.schema
     groups, words = groups_of(program, circuit), words_of(relations, circuit)
-    return Catalog(program, circuit, relations, layouts, schemas, groups, plans, words)
+    recursions = _recursions(plans, shared, circuit)
+    return Catalog(program, circuit, relations, layouts, schemas, groups, plans, words, recursions)
+
+
+def _recursions(
+    plans: Mapping[str, Plan], shared: Mapping[str, Plan], circuit: Circuit
+) -> dict[GroupKey, str]:
+    """What views share was taken out of their plans; the recursions in them stand in the same order."""
+
+    def groups(plan: Plan, inside: Mapping[str, Plan]) -> Iterator[Fixpoint]:
+        if isinstance(plan, Scan) and plan.name in inside:
+            yield from groups(inside[plan.name], inside)
+        if isinstance(plan, Fixpoint):
+            yield plan
+        for child in plan.inputs:
+            yield from groups(child, inside)
+
+    taken = {name: plan for name, plan in shared.items() if name not in plans}
+    found: dict[GroupKey, str] = {}
+    for name, plan in plans.items():
+        for own, made in zip(groups(plan, {}), groups(shared[name], taken), strict=True):
+            found[own.names, own.plans] = circuit.recursions[replace(made, result=made.names[0])]
+    return found
 
 
 def _layout(kept: Kept) -> Layout:

@@ -13,14 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from everview.algebra import provenance as algebra
 from everview.engines.spark.relational import compile_plan
-from everview.engines.spark.types import arrow_rows, arrow_table, from_arrow
-from everview.errors import LimitError, ProgramError
+from everview.engines.spark.types import arrow_rows, arrow_schema, arrow_table, column_names, from_arrow
+from everview.errors import LimitError
 from everview.hub.contents import contents
 from everview.hub.files import Files
 from everview.hub.jobs import job
+from everview.hub.lookup import open_part, ranges
 from everview.hub.memory import Memory
 from everview.hub.narrowing import Narrowed, Narrowing
 from everview.hub.record import Record
+from everview.hub.recursing import rows_of
+from everview.hub.searching import Request, search
 from everview.hub.tables import Catalog
 from everview.language.identity import tuple_id
 from everview.language.plan import Distinct, Fixpoint, Plan, Scan
@@ -60,8 +63,9 @@ def why(state: Refreshed, origin: Origin, name: str, row: Mapping[str, Any] | Se
     schema = program.schema(name)
     (checked,) = check_rows(name, [replace(field, nullable=True) for field in schema], [row])
     witnesses = _Witnesses(state, origin, name)
-    element = Tracing(witnesses).why(Scan(name, schema), checked)
-    return answer(program, element, witnesses.known.values())
+    tracing, scan = Tracing(witnesses), Scan(name, schema)
+    element = tracing.why(scan, checked)
+    return answer(program, element, witnesses.known.values(), tracing.proof(scan, checked))
 
 
 @dataclass(slots=True)
@@ -73,6 +77,7 @@ class _Witnesses:
     name: str
     known: dict[bytes, Named] = field(default_factory=dict)
     _collected: int = 0
+    _recursive: dict[str, tuple[Scan, pa.Table]] = field(default_factory=dict)
     _narrowing: Narrowing = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +98,7 @@ class _Witnesses:
         else:
             scan = question.given(_GIVEN)
             asked, given = question.of_all(scan), {_GIVEN: (scan, arrow_table(scan.schema, question.rows))}
-        narrowed = self._narrowing.narrow(rewrite(Distinct(asked)), given)
+        narrowed = self._narrowing.narrow(rewrite(Distinct(asked)), {**self._recursive, **given})
         rows = arrow_rows(
             self._by_spark(narrowed) if narrowed.elsewhere else _by_driver(narrowed), asked.schema
         )
@@ -103,8 +108,30 @@ class _Witnesses:
         return [(row[: question.width], row[question.width :]) for row in rows]
 
     def recursive(self, group: Fixpoint) -> Mapping[str, Scan]:
-        """A hub has no recursive views: it refuses to open a program with one."""
-        raise ProgramError(f"a hub does not keep {group.result}, which is recursive")
+        """The rows of a group, brought in by the driver; they count as collected, once."""
+        state = self.state
+        name = state.catalog.recursions[group.names, group.plans]
+        recursion = state.catalog.circuit.operators[name].recursion
+        if recursion is None:
+            raise AssertionError(f"{name} is no recursion")
+        scans = {}
+        for place, (relation, own) in enumerate(zip(group.names, recursion.relations, strict=True)):
+            scans[relation] = Scan(f"everview_{name}_{place}", own.schema)
+        if any(scan.name not in self._recursive for scan in scans.values()):
+            runs = state.record.runs(recursion.own.name)
+            self._count(sum(run.rows for run in runs))
+            request = Request(
+                tuple(part for run in runs for part in run.parts), state.catalog.layout(recursion.own), None
+            )
+            low, high = ranges(1)[0]
+            found = search(request, low, high, open_part(state.files), None)
+            if found is None:
+                rows = arrow_schema(recursion.own.schema).empty_table()
+            else:
+                rows = found.select(column_names(len(recursion.own.schema)))
+            for scan, table in zip(scans.values(), rows_of(rows, recursion), strict=True):
+                self._recursive[scan.name] = scan, table
+        return scans
 
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
         """Rows of relations stand for themselves."""

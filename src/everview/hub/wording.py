@@ -53,13 +53,15 @@ def words_of(relations: Iterable[LatticeTable], circuit: Circuit) -> Words:
             mine = {operator.name: None} if operator.name in circuit.views else views.get(operator.name, {})
             views.setdefault(source, {}).update(mine)
     operators = {
-        name: name if name in circuit.views else f"{operator.title.lower()} of {_listed(views.get(name, ()))}"
+        name: name
+        if name in circuit.views
+        else f"{operator.title.partition(',')[0].lower()} of {_listed(views.get(name, ()))}"
         for name, operator in circuit.operators.items()
     }
     tables = {table.name: table.relation.name for table in relations}
     tables |= {kept.name: name for name, kept in circuit.views.items()}
     for operator in circuit.operators.values():
-        for kept in operator.kept:
+        for kept in (*operator.kept, *operator.own):
             tables.setdefault(kept.name, operators[operator.name])
     return Words(operators, {name: tables.get(name, name) for name in (*tables, *circuit.kept)})
 

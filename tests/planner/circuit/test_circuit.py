@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 from tests.planner.circuit.plain import CircuitStore, PlainCircuit, circuit_of
 
-from everview.errors import ProgramError
 from everview.language.program import Program
 from everview.language.types import BIGINT, decimal_type
 from everview.language.values import NAN
@@ -137,14 +136,3 @@ def test_sketches_count_what_comes_and_goes(seed):
 )
 def test_a_sum_over_nothing_has_the_digits_of_its_type(kind, shown):
     assert str(zero(kind).value) == shown
-
-
-def test_a_hub_refuses_recursive_views():
-    program = Program.parse(
-        "CREATE TABLE e (a BIGINT, b BIGINT); CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(x, y) AS "
-        "(SELECT a, b FROM e UNION SELECT t.x, e.b FROM t JOIN e ON t.y = e.a) SELECT * FROM t"
-    )
-    with pytest.raises(
-        ProgramError, match=r"a hub does not keep recursive views yet \(sites do; take the view"
-    ):
-        circuit_of(program)

@@ -50,8 +50,8 @@ _JOINS = {
 }
 _INT_MAX = 2**31 - 1
 _RECURSION = Refusal(
-    "hubs do not keep recursive views yet",
-    "sites do; take the view out of the hub's program",
+    "Spark's SQL has no recursion over sets",
+    "the circuit of its view has rounds for it",
 )
 _PARTNERS = Refusal(
     "Python computes it, and Spark lets no Python say which rows have a partner",
@@ -120,7 +120,7 @@ class _Compiler:
             case Window(child, calls):
                 return window_columns(self.query(child), len(child.schema), calls)
             case RecursiveScan() | Fixpoint():
-                raise refuse("a recursive view", _RECURSION)
+                raise refuse("recursion", _RECURSION)
             case _:
                 assert_never(plan)
 

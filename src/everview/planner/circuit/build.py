@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from everview.errors import ProgramError
 from everview.language.aggregates import SortKey
 from everview.language.expressions import Column, Expression
 from everview.language.plan import (
@@ -33,7 +32,7 @@ from everview.language.plan import (
     Window,
     map_inputs,
 )
-from everview.planner.circuit import grouping, joins, partitions, setops, windows
+from everview.planner.circuit import grouping, joins, partitions, recursion, setops, windows
 from everview.planner.circuit.parts import WEIGHT, Circuit, Keeping, Kept, Operator, delta_scan
 from everview.planner.circuit.weighted import columns, weighted
 
@@ -75,6 +74,8 @@ class Builder:
                 return self.flat(child)
             case TopK(child, limit=None):
                 return self._all_but_first(plan)
+            case Fixpoint():
+                return recursion.shown(plan, self._group(plan))
             case Window() if windows.is_joins(plan):
                 return self.flat(windows.as_joins(plan))
             case _:
@@ -86,6 +87,16 @@ class Builder:
             name = self._operators[plan] = _named_by("o", plan)
             self.circuit.operators[name] = self._operator(name, plan)
         return Scan(self._operators[plan], plan.schema)
+
+    def _group(self, plan: Fixpoint) -> str:
+        """The operator of a group: one, whichever of its relations are shown."""
+        group = replace(plan, result=plan.names[0])
+        known = self.circuit.recursions
+        if group not in known:
+            name = known[group] = _named_by("o", group)
+            made = recursion.recursion(self, name, group)  # what it reads comes before it
+            self.circuit.operators[name] = made
+        return known[group]
 
     def _all_but_first(self, plan: TopK) -> Plan:
         """OFFSET without LIMIT: all rows but the first ones, and those are a LIMIT."""
@@ -106,6 +117,15 @@ class Builder:
                 return UnionAll(tuple(map(self.change, inputs)))
             case _:
                 raise AssertionError(f"{type(flat).__name__} remembers something")
+
+    def keep_everywhere(self, scan: Scan) -> Kept:
+        """Keep the rows of a relation or operator for one that is run apart by keys that they do not have."""
+        change, width = self.change(scan), len(scan.schema)
+        known = change, width, "everywhere"
+        if known not in self._kept:
+            kept = Kept(_named_by("k", known), change, width, (), everywhere=True)
+            self._kept[known] = self.circuit.kept[kept.name] = kept
+        return self._kept[known]
 
     def keep(
         self, flat: Plan, keys: Sequence[Expression], order: Sequence[SortKey] = (), *, nulls: bool = True
@@ -167,10 +187,7 @@ class Builder:
             case Filter(Window()):
                 return partitions.first_rows(self, name, plan)
             case RecursiveScan() | Fixpoint():
-                raise ProgramError(
-                    "a hub does not keep recursive views yet",
-                    hint="sites do; take the view out of the hub's program",
-                )
+                raise AssertionError("a recursion is one operator for all of its group")
             case Scan() | Filter() | Project() | UnionAll():
                 raise AssertionError(f"{type(plan).__name__} remembers nothing")
             case _:

@@ -7,7 +7,7 @@ last columns add up (a weight, or the sums of a group); a plan reads them by the
 - `x@delta`: how a relation or an operator `x` changes; the weight last.
 - `k@delta`: how the kept rows `k` change, made of the deltas of relations and operators, row by row.
 - `k@found`: what lookups found of the kept rows `k`, each once; the columns that add up last.
-- `x@s`: what a step `s` of the operator `x` made.
+- `x@s`: what a step `s` of the operator `x` made; of a recursion, the rows of a leaf (see `recursion`).
 
 An operator reads no more than changes of kept rows and what was found of them. All of it goes by the same
 keys, so an operator may be run apart for each part of the keys.
@@ -28,13 +28,18 @@ from everview.language.types import BIGINT, Field
 __all__ = [
     "WEIGHT",
     "Circuit",
+    "Given",
     "Keeping",
     "Kept",
     "Lookup",
     "Operator",
+    "Recursion",
+    "Relation",
+    "Variant",
     "changed_scan",
     "delta_scan",
     "found_scan",
+    "leaf_scan",
     "plans_of",
     "rows_scan",
     "source_of",
@@ -71,6 +76,8 @@ class Kept:
     order: tuple[SortKey, ...] = ()
     nulls: bool = True
     """Whether what it is ordered by may be NULL."""
+    everywhere: bool = False
+    """Whether an operator that is run apart for parts of other keys reads all of these rows in each part."""
 
     @property
     def schema(self) -> Schema:
@@ -93,11 +100,55 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation of a recursion."""
+
+    leaf: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An input of a recursion: its rows, 1 or 0 for whether each was there, and the same for whether it is.
+
+    When it is `watched`, rows that come may take away what was derived; rows that go always may.
+    """
+
+    leaf: str
+    kept: Kept
+    counted: Plan
+    watched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a relation, by its place in the group, derives from new rows of the leaf `changed`."""
+
+    relation: int
+    changed: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Recursion:
+    """A group of relations that are defined by each other (see `recursion`); `own` keeps their rows.
+
+    `stable` is a column of each relation, by which the group may be run apart (see `stability`), or nothing.
+    """
+
+    relations: tuple[Relation, ...]
+    inputs: tuple[Given, ...]
+    variants: tuple[Variant, ...]
+    own: Kept
+    stable: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """One operator that remembers: lookups, then steps, then its delta, the weight last.
 
     `first` is what is there before anything has come: constants, the one group of an aggregate without
-    keys.
+    keys. A `recursion` has rounds in place of steps and delta.
     """
 
     name: str
@@ -108,11 +159,18 @@ class Operator:
     steps: tuple[tuple[str, Plan], ...]
     change: Plan | None
     first: Plan | None = None
+    recursion: Recursion | None = None
+
+    @property
+    def own(self) -> tuple[Kept, ...]:
+        """The kept rows that it makes itself, and looks up as they were."""
+        return (self.recursion.own,) if self.recursion is not None else ()
 
     @property
     def kept(self) -> tuple[Kept, ...]:
         """The kept rows whose changes it reads, and which it looks up."""
-        return tuple(dict.fromkeys(lookup.kept for lookup in self.lookups))
+        found = dict.fromkeys(lookup.kept for lookup in self.lookups)
+        return tuple(kept for kept in found if kept not in self.own)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -129,6 +187,8 @@ class Circuit:
     operators: dict[str, Operator] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
     views: dict[str, Kept] = field(default_factory=dict)
+    recursions: dict[Plan, str] = field(default_factory=dict)
+    """The operators of recursive groups, each by a Fixpoint that shows the first relation."""
 
 
 def delta_scan(name: str, schema: Schema) -> Scan:
@@ -144,6 +204,11 @@ def changed_scan(kept: Kept) -> Scan:
 def found_scan(kept: Kept) -> Scan:
     """What was found of kept rows."""
     return Scan(kept.name + _FOUND, kept.schema)
+
+
+def leaf_scan(leaf: str, schema: Schema, when: str) -> Scan:
+    """The rows of a leaf of a recursion: `old` ones, `new` ones, or `all`."""
+    return Scan(f"{leaf}@{when}", schema)
 
 
 def rows_scan(table: Scan) -> Scan:
@@ -186,4 +251,7 @@ def plans_of(circuit: Circuit, view: str) -> Iterator[Plan]:
                 yield lookup.keys
         yield from (plan for _, plan in operator.steps)
         yield from (plan for plan in (operator.change, operator.first) if plan is not None)
+        if operator.recursion is not None:
+            yield from (given.counted for given in operator.recursion.inputs)
+            yield from (variant.plan for variant in operator.recursion.variants)
         wanted += [source for source in operator.reads if source not in circuit.views]

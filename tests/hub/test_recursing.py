@@ -1,0 +1,135 @@
+"""Recursion over tables in memory is what the reference says: random rules, facts and histories."""
+
+import functools
+import random
+
+import pytest
+from tests.hub.recursive import RecursiveCircuit
+from tests.planner.circuit.plain import CircuitStore
+
+from everview.engines.reference.evaluate import evaluate_views
+from everview.hub import recursing
+from everview.language.program import Program
+from everview.planner.circuit import recursion
+from everview.planner.circuit.parts import Recursion
+from everview.testing.fuzz.datalog import check_rules, rule_case
+
+PAIRS = 12
+store = functools.partial(CircuitStore, run=RecursiveCircuit)
+
+
+def test_random_rules_and_histories():
+    changed = sum(len(check_rules(rule_case(10 * pair + pair % 3), store)) for pair in range(PAIRS))
+    assert changed > 2 * PAIRS
+
+
+TABLES = "CREATE TABLE e (a BIGINT, b BIGINT); CREATE TABLE f (a BIGINT, x DOUBLE);"
+VIEWS = {
+    "NULL is a value": "t(x, y) AS (SELECT a, b FROM e UNION SELECT t.x, e.b FROM t JOIN e ON t.y = e.a)",
+    "NULL meets NULL": (
+        "t(x, y) AS (SELECT a, b FROM e UNION "
+        "SELECT t.x, e.b FROM t JOIN e ON t.y IS NOT DISTINCT FROM e.a AND t.x + e.b < 3)"
+    ),
+    "from both ends": (
+        "t(x, y) AS (SELECT a, b FROM e UNION SELECT s.x, t.y FROM t s JOIN t ON s.y = t.x AND s.x <> t.y)"
+    ),
+    "constants": "t(x, y) AS (SELECT 0, 1 UNION SELECT t.y, e.b FROM t JOIN e ON t.y = e.a)",
+    "doubles": "t(x, y) AS (SELECT a, x FROM f UNION SELECT e.b, t.y FROM t JOIN e ON t.x = e.a)",
+    "an outer join": (
+        "t(x, y) AS (SELECT a, a FROM f UNION SELECT t.y, coalesce(e.b, 0) FROM t LEFT JOIN e ON t.y = e.a)"
+    ),
+    "an outer join to the left": (
+        "t(x, y) AS (SELECT a, a FROM f UNION SELECT t.y, coalesce(e.b, 0) FROM e RIGHT JOIN t ON t.y = e.a)"
+    ),
+    "except": (
+        "t(x, y) AS (SELECT a, b FROM e UNION "
+        "(SELECT t.x, e.b FROM t JOIN e ON t.y = e.a EXCEPT SELECT a, a FROM f))"
+    ),
+    "intersect": (
+        "t(x, y) AS (SELECT a, b FROM e WHERE a = 0 UNION "
+        "(SELECT t.y, t.x FROM t INTERSECT SELECT a, b FROM e))"
+    ),
+    "who has a partner": (
+        "t(x, y) AS (SELECT a, a FROM f UNION SELECT a, b FROM e WHERE a IN (SELECT y FROM f JOIN e g ON "
+        "f.a = g.a JOIN (SELECT 1 AS y) h ON true))"
+    ),
+    "a sum below": (
+        "t(x, y) AS (SELECT a, a FROM f UNION SELECT t.x, g.s FROM t "
+        "JOIN (SELECT a, max(b) AS s FROM e GROUP BY a) g ON t.y = g.a)"
+    ),
+    "by each other": (
+        "t(x, y) AS (SELECT a, b FROM e WHERE a <> b UNION SELECT s.y, s.x FROM s), "
+        "s(x, y) AS (SELECT t.x, e.b FROM t JOIN e ON t.y = e.a)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_a_recursive_query_may_hold(name):
+    query = f"AS WITH RECURSIVE {VIEWS[name]} SELECT"
+    program = Program.parse(
+        f"{TABLES} CREATE MATERIALIZED VIEW v {query} x, y FROM t;"
+        f"CREATE MATERIALIZED VIEW n {query} y, count(*) AS n FROM t GROUP BY y"
+    )
+    kept, rng = store(program), random.Random(name)
+    seen = set()
+    for _ in range(20):
+        relation = rng.choice("eef")
+        row = rng.choice((None, 0, 0, 1, 1, 2)), rng.choice((None, 0, 1, 1, 2))
+        row = row if relation == "e" else (row[0], None if row[1] is None else row[1] / 2)
+        there = kept.rows(relation)
+        if there and rng.random() < 0.4:
+            kept.delete(relation, [rng.choice(there)])
+        else:
+            kept.insert(relation, [row])
+        wanted = evaluate_views(program, {name: kept.rows(name) for name in "ef"})
+        for view, result in wanted.items():
+            assert sorted(map(repr, kept.rows(view))) == sorted(map(repr, result.rows))
+        seen.add(len(wanted["v"].rows))
+    assert len(seen) > 1
+
+
+def test_views_of_one_group_share_its_operator():
+    rules = """
+        .decl e(a: number, b: number)
+        .decl p(a: number, b: number)
+        .decl q(a: number, b: number)
+        p(x, y) :- e(x, y).
+        p(x, y) :- q(y, x).
+        q(x, y) :- p(x, z), e(z, y).
+    """
+    circuit = RecursiveCircuit(Program.parse(rules, language="datalog")).circuit
+    assert sum(operator.recursion is not None for operator in circuit.operators.values()) == 1
+
+
+def old_only(plan, _when):
+    return REAL_AT(plan, "old")
+
+
+def grows_always(self, memory, given):
+    REAL_INPUT(self, memory, given)
+    self.takes_away = False
+
+
+def once(memory, given, *others):
+    return REAL_ROUNDS(
+        memory, Recursion(given.relations, given.inputs, given.variants[:1], given.own), *others
+    )
+
+
+REAL_AT, REAL_INPUT, REAL_ROUNDS = recursion._at, recursing._Input.__init__, recursing.rounds
+MUTANTS = {
+    "two new rows never meet": (recursion, "_at", old_only, 7),
+    "what goes is not noticed": (recursing._Input, "__init__", grows_always, 7),
+    "new rows take nothing away": (recursion, "_watched", lambda _plan: iter(()), 360),
+    "one variant of a body is enough": (recursing, "rounds", once, 7),
+    "every part derives all": (recursing, "_inside", lambda _r, _place, rows, _within: rows, 42),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_recursion_is_found_out(name, monkeypatch):
+    owner, attribute, broken, seed = MUTANTS[name]
+    monkeypatch.setattr(owner, attribute, broken)
+    with pytest.raises(AssertionError, match="after statement"):
+        check_rules(rule_case(seed), store)
