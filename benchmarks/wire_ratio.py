@@ -162,7 +162,7 @@ def _message(section: Section) -> Message:
             {section.stream: [sites[0]]},
             {section.stream: 700},
             {},
-            {"": rng.randbytes(16), section.stream: rng.randbytes(16)},
+            {"": rng.randbytes(8), section.stream: rng.randbytes(8)},
             [],
         ),
     )

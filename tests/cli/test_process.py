@@ -187,7 +187,8 @@ def test_the_document_names_no_option_that_is_not_there():
     import re
 
     known = {option for _, parameter in parameters() for option in parameter.opts}
-    known |= {"--version", "--help", "--py-files"}  # the last one is spark-submit's
+    known |= {option for parameter in typer.main.get_command(app).params for option in parameter.opts}
+    known |= {"--help", "--py-files"}  # the last one is spark-submit's
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", DOCUMENT)) <= known
 
 

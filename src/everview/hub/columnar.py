@@ -32,13 +32,15 @@ from everview.language.plan import (
 )
 from everview.language.types import Kind, Type
 from everview.language.values import EXACT
-from everview.planner.facts import equi_keys
+from everview.planner.facts import EquiKeys, equi_keys
 
 __all__ = ["Columnar"]
 
 _NOTHING = "nothing"
-_JOINS = {JoinKind.INNER: "inner", JoinKind.SEMI: "left semi", JoinKind.ANTI: "left anti"}
+_JOINS = {JoinKind.SEMI: "left semi", JoinKind.ANTI: "left anti"}
 _KEYS = (Kind.BIGINT, Kind.TEXT, Kind.BLOB, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DECIMAL)
+_MOST_PAIRS = 1 << 20
+"""A join without a key pairs all rows with all, up to so many."""
 _SUMS = {Kind.BIGINT: 2**63, Kind.DECIMAL: 10**38}
 
 
@@ -108,6 +110,8 @@ def _named(columns: Sequence[Any], schema: Schema, rows: int) -> pa.Table:
 
 def _joined(plan: Join, left: pa.Table, right: pa.Table) -> pa.Table:
     keys = equi_keys(plan)
+    if plan.kind is JoinKind.INNER:
+        return _met(plan, keys, left, right)
     if plan.kind not in _JOINS or keys.residual != TRUE or not keys.pairs:
         raise NotHereError("join")
     pairs = []
@@ -117,8 +121,6 @@ def _joined(plan: Join, left: pa.Table, right: pa.Table) -> pa.Table:
         if pair.left.type.kind not in _KEYS:
             raise NotHereError("join")
         pairs.append((pair.left.index, pair.right.index))
-    if plan.kind is JoinKind.INNER:
-        return _pairs(plan, left, right, pairs)
     ours = left.rename_columns([f"l{i}" for i in range(left.num_columns)])
     theirs = right.select([other for _, other in pairs]).rename_columns([f"r{i}" for i in range(len(pairs))])
     joined = ours.join(
@@ -131,16 +133,27 @@ def _joined(plan: Join, left: pa.Table, right: pa.Table) -> pa.Table:
     return _named([joined.column(name) for name in ours.column_names], plan.schema, joined.num_rows)
 
 
-def _pairs(plan: Join, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]]) -> pa.Table:
-    """By the numbers of the rows that meet, so that no column is in the way of another."""
-    ours = left.select([one for one, _ in pairs]).rename_columns([f"k{i}" for i in range(len(pairs))])
-    theirs = right.select([other for _, other in pairs]).rename_columns([f"k{i}" for i in range(len(pairs))])
-    ours = ours.append_column("l", pa.array(np.arange(left.num_rows)))
-    theirs = theirs.append_column("r", pa.array(np.arange(right.num_rows)))
-    keys = [f"k{i}" for i in range(len(pairs))]
-    met = ours.join(theirs, keys, keys, "inner", use_threads=False)
-    one, other = left.take(met.column("l")), right.take(met.column("r"))
-    return _named([*one.columns, *other.columns], plan.schema, met.num_rows)
+def _met(plan: Join, keys: EquiKeys, left: pa.Table, right: pa.Table) -> pa.Table:
+    """By the numbers of the rows that meet, so that no column is in the way of another; then by the rest."""
+    if any(pair.null_safe or pair.left.type.kind not in _KEYS for pair in keys.pairs):
+        raise NotHereError("join")
+    if keys.pairs:
+        names = [f"k{i}" for i in range(len(keys.pairs))]
+        ours = [vector(pair.left, left.columns, left.num_rows) for pair in keys.pairs]
+        theirs = [vector(pair.right, right.columns, right.num_rows) for pair in keys.pairs]
+        one = pa.table([*ours, pa.array(np.arange(left.num_rows))], [*names, "l"])
+        other = pa.table([*theirs, pa.array(np.arange(right.num_rows))], [*names, "r"])
+        met = one.join(other, names, names, "inner", use_threads=False)
+        here, there = met.column("l"), met.column("r")
+    else:
+        if left.num_rows * right.num_rows > _MOST_PAIRS:
+            raise NotHereError("join")
+        here = pa.array(np.repeat(np.arange(left.num_rows), right.num_rows))
+        there = pa.array(np.tile(np.arange(right.num_rows), left.num_rows))
+    found = _named([*left.take(here).columns, *right.take(there).columns], plan.schema, len(here))
+    if keys.residual == TRUE:
+        return found
+    return found.filter(pc.fill_null(vector(keys.residual, found.columns, found.num_rows), False))
 
 
 def _aggregated(plan: Aggregate, table: pa.Table) -> pa.Table:

@@ -20,6 +20,7 @@ from everview.language.expressions import (
     Cast,
     Column,
     Expression,
+    InList,
     IsDistinct,
     IsNull,
     Literal,
@@ -48,6 +49,7 @@ _COMPARISONS = {
 }
 _ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _EXACT = (Kind.BIGINT, Kind.DECIMAL)
+_ORDERED = (Kind.BIGINT, Kind.TEXT, Kind.BLOB, Kind.DATE, Kind.TIMESTAMP)
 _COMPARED = (Kind.BIGINT, Kind.DECIMAL, Kind.TEXT, Kind.BLOB, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
 
 
@@ -86,6 +88,12 @@ class _Vectors:
                 return pc.invert(self.value(operand))
             case IsNull(operand):
                 return pc.is_null(self.value(operand))
+            case InList(operand, items) if operand.type.kind in _COMPARED:
+                sought = self.value(operand)
+                result = pc.equal(sought, self.value(items[0]))
+                for item in items[1:]:
+                    result = pc.or_kleene(result, pc.equal(sought, self.value(item)))
+                return result
             case Case(branches, default):
                 result = self.value(default)
                 for condition, value in reversed(branches):
@@ -123,9 +131,13 @@ class _Vectors:
             return pc.subtract_checked(one, pc.multiply_checked(quotient, other))
         if name == "coalesce":
             return pc.coalesce(*map(self.value, arguments))
-        if name in ("greatest", "least") and kinds == {Kind.BIGINT}:
+        if name in ("greatest", "least") and len(kinds) == 1 and kinds <= {*_ORDERED}:
             choose = pc.max_element_wise if name == "greatest" else pc.min_element_wise
             return choose(*map(self.value, arguments), skip_nulls=True)
+        if name == "sign" and kinds == {Kind.BIGINT}:
+            return _typed(pc.sign(self.value(arguments[0])), result)
+        if name == "||" and kinds == {Kind.TEXT}:
+            return pc.binary_join_element_wise(*map(self.value, arguments), pa.scalar(""))
         raise NotHereError(name)
 
 
