@@ -12,7 +12,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from everview.cli import meter, reading
+from everview.cli import meter, patient, reading
 from everview.cli.app import app
 from everview.cli.chunks import Chunk
 from everview.cli.sources import Format, Source
@@ -224,7 +224,7 @@ def test_a_bar_appears_after_a_second_and_only_on_a_terminal(monkeypatch, here, 
     source = Source("f.csv", Format.CSV)
     chunk = Chunk([(1,)] * 1000, str, 50)
     for terminal in (True, False):
-        monkeypatch.setattr(meter, "time", clock)
+        monkeypatch.setattr(patient, "time", clock)
         clock.now = 0.0
         with meter.Meter([source], "inserting") as bar:
             monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)

@@ -13,7 +13,7 @@ import pytest
 from tests.replication.certificates import write_certificates
 from typer.testing import CliRunner
 
-from everview.cli import sync_meter
+from everview.cli import page_meter, patient, sync_meter
 from everview.cli.app import app
 from everview.replication.report import Progress
 from everview.replication.tokens import hash_of
@@ -211,7 +211,7 @@ class Clock:
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_bar_appears_after_a_second_and_only_on_a_terminal(monkeypatch, terminal):
     clock = Clock()
-    monkeypatch.setattr(sync_meter, "time", clock)
+    monkeypatch.setattr(patient, "time", clock)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     with sync_meter.SyncMeter() as meter:
         clock.now = 0.9
@@ -220,3 +220,20 @@ def test_a_bar_appears_after_a_second_and_only_on_a_terminal(monkeypatch, termin
         clock.now = 1.1
         meter(Progress("p", "receiving", 0, 20, 0, 200))
         assert (meter._bar is not None) == terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_bar_of_a_copy_does_so_too(monkeypatch, terminal):
+    clock = Clock()
+    monkeypatch.setattr(patient, "time", clock)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with page_meter.PageMeter("copying s.db") as meter:
+        clock.now = 0.9
+        meter(1, 10)
+        assert meter._bar is None
+        clock.now = 1.1
+        meter(5, 10)
+        assert (meter._bar is not None) == terminal
+        if meter._bar is not None:
+            (task,) = meter._bar[0].tasks
+            assert (task.description, task.completed, task.total) == ("copying s.db", 5, 10)

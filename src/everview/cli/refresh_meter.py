@@ -9,6 +9,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from everview.cli.patient import PATIENCE_SECONDS, begun
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RefreshMeter"]
 
-PATIENCE_SECONDS = 1.0
 LOOK_SECONDS = 0.2
 
 
@@ -78,17 +79,7 @@ class RefreshMeter:
             self._bar = None
 
     def _show(self) -> tuple[Progress, TaskID]:
-        from rich.console import Console  # noqa: PLC0415 - only a long refresh needs them
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+        from rich.progress import TextColumn, TimeElapsedColumn  # noqa: PLC0415 - only a long refresh needs them
 
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[stage]} {task.fields[rows]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        task = bar.add_task("refreshing", total=None, stage="", rows="")
-        bar.start()
-        return bar, task
+        part = TextColumn("{task.fields[stage]} {task.fields[rows]}")
+        return begun("refreshing", part, TimeElapsedColumn(), stage="", rows="")
