@@ -62,6 +62,24 @@ def test_a_backup_is_one_state_whatever_is_written_meanwhile(tmp_path, monkeypat
             assert sum(amount for _, amount in site.rows("balance")) == 0
 
 
+def test_a_backup_does_not_begin_again_for_what_is_written_meanwhile(tmp_path, monkeypatch):
+    """Else it would never end where others write all the time."""
+    monkeypatch.setattr(backups, "_PAGES", 1)
+    with opened(tmp_path / "a.db") as site, opened(tmp_path / "a.db") as other:
+        transfer(site, 1)
+        copied = []
+
+        def write(pages, _all):
+            copied.append(pages)
+            if len(copied) < 5:
+                transfer(other, 1 + len(copied))
+
+        found = site.backup(tmp_path / "backup", write)
+        assert copied == list(range(1, len(copied) + 1))
+        assert found.commits == 1
+        assert site.status()["commits"] == 5
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_put_back_gets_what_it_lacks_and_nothing_is_lost_or_returns(seed, tmp_path):
     """The original lives on, or is replaced, or was lost; what others had heard of it stays."""

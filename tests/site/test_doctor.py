@@ -69,15 +69,15 @@ def test_a_view_that_is_not_what_its_inputs_make(path):
     ((about, text),) = found(path)
     assert about == "views"
     assert text.startswith(
-        "found differs from what its inputs make in 1 rows, such as ('x', 1, 1.5) too much"
+        "found differs from what its inputs make; rows that do: 1, such as ('x', 1, 1.5) too much"
     )
 
 
 def test_tables_that_cannot_be(path):
     harmed(path, "UPDATE everview_r0 SET version = 99", "UPDATE everview_r0 SET cl = 0 WHERE c1 = 'x'")
     told = dict(found(path))
-    assert "visit has 4 rows with version out of bounds" in told["relations"]
-    assert "visit has 1 rows with cl out of bounds" in told["relations"]
+    assert "rows of visit with version out of bounds: 4" in told["relations"]
+    assert "rows of visit with cl out of bounds: 1" in told["relations"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_known_of_others(path, tmp_path, monkeypatch):
         site.sync(other)
         site.delete("visit", [(1, "x")])
     told = dict(found(path, "fine"))
-    assert told["sites"] == "1 other members, 1 of them behind"
+    assert told["sites"] == "other members: 1; behind: 1"
     assert any("dead rows of visit are kept for b" in text for _, text in found(path, "fine"))
     harmed(
         path,

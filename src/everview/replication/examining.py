@@ -50,4 +50,4 @@ def _members(state: dict[str, Any]) -> Iterator[Finding]:
             text = f"{held['dead_rows']:,} dead rows of {name} are kept for {', '.join(held['waiting_for'])}"
             yield Finding("fine", "sites", f"{text}, until they have synced, or have been away for 90 days")
     behind = sum(1 for one in members if one["lag"])
-    yield Finding("fine", "sites", f"{len(members)} other members, {behind} of them behind")
+    yield Finding("fine", "sites", f"other members: {len(members)}; behind: {behind}")

@@ -97,7 +97,7 @@ def examine_tables(store: Store) -> Iterator[Finding]:
             for test in tests:
                 (count,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {test}").fetchone()
                 if count:
-                    wrong.append(f"{name} has {count:,} rows with {test.split()[0]} out of bounds")
+                    wrong.append(f"rows of {name} with {test.split()[0]} out of bounds: {count:,}")
     if wrong:
         yield Finding("error", "relations", "; ".join(wrong), "restore it from a backup")
     else:
@@ -115,7 +115,7 @@ def examine_views(store: Store) -> Iterator[Finding]:
             continue
         count, shown = _difference(store, reading, name)
         if count:
-            text = f"{name} differs from what its inputs make in {count:,} rows, such as {shown}"
+            text = f"{name} differs from what its inputs make; rows that do: {count:,}, such as {shown}"
             yield Finding("error", "views", text, "restore it from a backup, and tell us: views follow rows")
         else:
             same += 1
