@@ -61,7 +61,6 @@ def copy_of(path: Path, target: Path, on_pages: OnPages | None = None) -> None:
     """Copy the present state of a store's file, without opening it as a store."""
     with _read_only(path) as file:
         file.execute("BEGIN")
-        file.execute(f"SELECT version FROM {STORE}").fetchone()
         _copy(file, target, on_pages)
 
 
@@ -72,7 +71,9 @@ def _copy(source: sqlite3.Connection, part: Path, on_pages: OnPages | None) -> N
 
     _remove(part)
     with Explained(str(part), "written"), closing(sqlite3.connect(part)) as copy:
-        # The source has a transaction, so that all steps read one state.
+        # A transaction begins with its first read. In one all steps read one state; else SQLite would begin
+        # again with each commit of another.
+        source.execute(f"SELECT version FROM {STORE}").fetchone()
         source.backup(copy, pages=_PAGES, progress=told, sleep=0)
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without another beside it
 
