@@ -9,6 +9,8 @@ that has taken in members of another has absorbed its name.
 from tests.model.strangers import is_ahead, is_behind
 from tests.model.views import VIEWS
 
+from everview.algebra.lattices import VersionVector
+
 
 class Groups:
     """The part of a site that knows to whom it belongs."""
@@ -23,6 +25,7 @@ class Groups:
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
+        self.cancelled = VersionVector()  # over what was ever forgotten of B, here or by whom we joined
 
     def group(self, stream):
         """The group of a stream that is held or computed here, or None."""

@@ -1,5 +1,7 @@
 """Small histories of sites that do not know each other yet: groups that meet, files in a folder, returns."""
 
+from itertools import pairwise
+
 from tests.model.copies import run_copies
 from tests.model.ground import Ground, WrongError
 from tests.model.site import Site
@@ -262,9 +264,37 @@ def a_members_page(shortcuts):
             raise WrongError("x, which nobody has deleted, is lost")
 
 
+def who_was_asked(shortcuts):
+    """All are put back: a to after it had forgotten that x came and went, b and c to before x went. Whichever
+    asks the other first, and whether or not b and c have founded before: x stays dead.
+    """
+    for order in ("ab", "ba", "bca", "cba"):
+        ground, a, b, c = _two_groups(shortcuts, "abc", "", "B")
+        a.write([("insert", "B", X)])
+        for other in (b, c):
+            _sync(ground, a, other)
+        backups = {site: site.backup() for site in (b, c)}
+        a.write([("delete", "B", X)])
+        for _ in range(2):
+            for other in (b, c):
+                _sync(ground, a, other)
+        a.collect()
+        if a.tables["B"]:
+            raise RuntimeError("the history does not set out as told")
+        for site, backup in {**backups, a: a.backup()}.items():
+            site.restore(backup)
+        names = {site.name: site for site in (a, b, c)}
+        for reader, sender in pairwise(order):
+            ground.pull(names[reader], names[sender])
+        ground.links = {i: set(range(3)) - {i} for i in range(3)}
+        ground.settle()
+        ground.compare()
+
+
 MEETINGS = {
     "a member's page": a_members_page,
     "strangers": strangers,
+    "who was asked": who_was_asked,
     "no shift": no_shift,
     "write below": write_below,
     "deaths once": deaths_once,

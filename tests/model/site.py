@@ -258,6 +258,9 @@ class Site(Groups, Membership):
             del table[key]
         if keys and what == relation and floor is not None:
             self.raise_floor(relation, floor)
+        if what == "B":
+            for inc, commit, _ in keys:
+                self.cancelled = self.cancelled | VersionVector({inc: commit})
         if keys:
             self.collected_at[what if isinstance(what, str) else what[0]] = self.head
         self.world.count("collected", len(keys))
@@ -313,6 +316,7 @@ class Site(Groups, Membership):
             "apart",
             "provisional",
             "collected_at",
+            "cancelled",
             "past",
             "known",
             "members",

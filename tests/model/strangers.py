@@ -22,7 +22,7 @@ def strangers(site, relation):
 def is_behind(site, relation, told, sender):
     """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
     ours, theirs = site.own(relation)[0], _vector(relation, told, sender)
-    return any(
+    return (not _has_seen(site, relation, told.cancelled, ours)) or any(
         theirs[inc] > ours[inc] or ((inc, relation) in told.known and inc not in site.expired_at)
         for inc in strangers(site, relation)
     )
@@ -32,18 +32,35 @@ def is_ahead(site, relation, told, sender):
     """Whether a sender has as a stranger's the rows of one whom we know: it is the sender that joins anew."""
     if "strangers" in site.shortcuts:
         return False
-    return precedes(site, relation, told, sender) or any(
-        (inc, relation) not in told.known
-        and (inc, relation) in site.known
-        and inc not in site.expired_at
-        and site.is_elsewhere(inc, relation, told.groups.get(relation))
-        for inc, _ in _vector(relation, told, sender).items()
+    return (
+        outlives(site, relation, told, sender)
+        or precedes(site, relation, told, sender)
+        or any(
+            (inc, relation) not in told.known
+            and (inc, relation) in site.known
+            and inc not in site.expired_at
+            and site.is_elsewhere(inc, relation, told.groups.get(relation))
+            for inc, _ in _vector(relation, told, sender).items()
+        )
     )
 
 
 def comes_first(site, relation, told, sender):
     """Whether a site in no group lets a sender come to it, and not the other way round."""
-    return precedes(site, relation, told, sender) and not is_behind(site, relation, told, sender)
+    first = precedes(site, relation, told, sender) or outlives(site, relation, told, sender)
+    return first and not is_behind(site, relation, told, sender)
+
+
+def outlives(site, relation, told, sender):
+    """Whether a sender has not seen all that was forgotten here of a bag: its rows would come back.
+
+    That is so only where all who had seen it were put back from backups: in a group everyone is asked.
+    """
+    return not _has_seen(site, relation, site.cancelled, _vector(relation, told, sender))
+
+
+def _has_seen(site, relation, cancelled, vector):
+    return relation != "B" or "who was asked" in site.shortcuts or cancelled <= vector
 
 
 def precedes(site, relation, told, sender):

@@ -34,6 +34,7 @@ class Request:
     """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
     absorbed: dict
     floors: dict
+    cancelled: VersionVector
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Page:
     sponsors: dict
     known: dict
     floors: dict
+    cancelled: VersionVector
     seen: dict
     cursors: dict
     groups: dict
@@ -106,6 +108,7 @@ def request(site, sender):
         {s: group for s, group in site.groups.items() if s in site.joined},
         {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
         dict(site.floors),
+        site.cancelled,
     )
 
 
@@ -206,6 +209,7 @@ def read(site, froms, after, limit, asked):
         dict(site.sponsors),
         dict(site.known),
         dict(site.floors),
+        site.cancelled,
         copied(site.seen),
         dict(site.cursors),
         {s: group for s in {*site.hosts, *site.circuits} if (group := site.group(s)) is not None},
@@ -299,6 +303,8 @@ def apply(site, page, rows, *, partial=False):
         site.absorb(stream, page)
         if stream not in site.joined:
             join(site, stream, page)
+            if stream == "B":
+                site.cancelled = site.cancelled | page.cancelled
         head = (page.end or page.upto, page.tags[page.end or page.upto])
         site.cursors[page.sender, stream] = max(site.cursors.get((page.sender, stream), START), head)
         site.cursors[page.sender, None] = max(site.cursors.get((page.sender, None), START), head)

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.model.copies import run_copies
+from tests.model.disasters import run_disasters
 from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
 from tests.model.histories import HISTORIES, slow_guests_of_the_late
@@ -27,6 +28,14 @@ def test_the_right_rules_survive_copies():
     """
     for seed in [*range(100), 124, 192, 281, 288, 290, 321, 574, 1043]:
         run_copies(seed)
+
+
+def test_the_right_rules_survive_disasters():
+    """Among them bags of which one store had forgotten a pair, and another had not seen the deletion."""
+    for seed in range(120):
+        run_disasters(seed)
+    for seed in (77, 267, 288):
+        run_disasters(seed, kinds="B")
 
 
 @pytest.mark.parametrize("shortcut", sorted(FIRST))

@@ -23,6 +23,8 @@ from everview.replication.membership import join
 from everview.replication.messages import LONGEST, START, Cursor, Message, Section
 from everview.replication.partials import PartialArrivals
 from everview.replication.publishing import Arrivals, wanted
+from everview.replication.state import Told
+from everview.replication.strangers import cancelled
 
 
 @dataclass(slots=True)
@@ -188,8 +190,15 @@ class Cut(Arriving):
             if name in state.joined:
                 self.knowledge.groups.absorb(name, self.gossip)
             else:
+                told = self.told.get(self.sender, {}).get(cancelled(name), Told({}))
                 self.knowledge.groups.join(
-                    name, self.gossip, self.sender, self.commit.version, self._has(name), listed=listed
+                    name,
+                    self.gossip,
+                    self.sender,
+                    self.commit.version,
+                    self._has(name),
+                    told.vector,
+                    listed=listed,
                 )
         membership.advance(
             self.commit.version if self.commit.grown else self.commit.version - 1,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from everview.engines.sqlite.streams import wholes_of
 from everview.language.relations import Semantics
 from everview.replication.knowledge import Knowledge
-from everview.replication.membership import EXPIRY_US
+from everview.replication.membership import EXPIRY_US, join
 from everview.replication.state import Told
 from everview.replication.strangers import settled
 
@@ -55,6 +55,7 @@ def collect(
     `ripe` limits it to what was stable at an earlier time, too.
     """
     membership, state, engine = knowledge.membership, knowledge.state, knowledge.store.engine
+    relations = engine.program.relations
     limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
     for incarnation in membership.absent(limit) if state.joined else knowledge.groups.lost_sponsors(limit):
         membership.expire(incarnation)
@@ -68,7 +69,7 @@ def collect(
             continue
         for part, relation in zip(stream.held, stream.inputs, strict=True):
             vector, passed = membership.stable(relation)
-            if engine.program.relations[relation].semantics is Semantics.BAG:
+            if relations[relation].semantics is Semantics.BAG:
                 vector = settled(membership, relation, vector)
             if ripe is not None:
                 vector, passed = _least(vector, passed, ripe.get(relation, Told({})))
@@ -80,6 +81,8 @@ def collect(
                 state.floors[name] = floor
             if count:
                 state.collected[name] = after
+                if relations[relation].semantics is Semantics.BAG:
+                    join(state.cancelled.setdefault(relation, {}), vector)
             total += count
     knowledge.store.floors = state.floors
     return total

@@ -13,9 +13,13 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from everview.replication.groups import Groups
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
 from everview.replication.rolls import MEMBERS, Members, Mentions, Roll
 from everview.replication.state import State, Told
+from everview.replication.strangers import cancelled, groups_of
 
 SHARE = 128
 """In a crowd, how many entries of others' vectors a message has; but always those of one other."""
@@ -115,6 +119,20 @@ def gossip_of(
         dict(roll.digests),
         list(omitted),
     )
+
+
+def with_cancelled(gossip: Gossip, groups: Groups, register: Register, reader: str | None) -> Gossip:
+    """Return gossip that also tells what was forgotten of bags, to all but members of the own group.
+
+    There everyone has been asked. So it is told to who joins, and in other groups.
+    """
+    place = register.place
+    told = [
+        Known(0, cancelled(bag), [n for origin, commit in vector.items() for n in (place(origin), commit)], 0)
+        for bag, vector in sorted(groups.state.cancelled.items())
+        if reader is None or groups.group(bag) not in groups_of(groups.membership, reader, bag)
+    ]
+    return msgspec.structs.replace(gossip, known=[*gossip.known, *told]) if told else gossip
 
 
 def told_in_full(state: State, own: str, after: str) -> list[str]:

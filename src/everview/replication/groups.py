@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.replication.belonging import Belonging
-from everview.replication.membership import covers
+from everview.replication.membership import covers, join
 from everview.replication.messages import LONGEST, Cursor, Gossip, Request
 from everview.replication.state import Provisional, Told
 from everview.replication.strangers import Tells, is_ahead, is_behind, strangers
@@ -131,10 +131,25 @@ class Groups(Belonging):
             return start == 0 or gossip.collected.get(stream, 0) <= cursor.head
         return start == 0 and (waits is None or covers(has.vector, waits.covered))
 
-    def join(self, stream: str, gossip: Gossip, sender: str, head: int, has: Told, *, listed: bool) -> None:
-        """A member, if the batch lists this site; else provisional, until one does."""
+    def join(
+        self,
+        stream: str,
+        gossip: Gossip,
+        sender: str,
+        head: int,
+        has: Told,
+        forgotten: Mapping[str, int],
+        *,
+        listed: bool,
+    ) -> None:
+        """A member, if the batch lists this site; else provisional, until one does.
+
+        `forgotten` is what the sender tells that it has forgotten of a bag.
+        """
         state = self.state
         group, *absorbed = gossip.groups[stream]
+        if forgotten:
+            join(state.cancelled.setdefault(stream, {}), forgotten)
         if absorbed or state.former.get(stream, group) != group:
             self._stand_apart(stream, gossip)
         state.former.pop(stream, None)

@@ -87,6 +87,8 @@ class State(msgspec.Struct):
     """The stamp past which the clock was moved though its time had not come (see `catching_up`), or 0."""
     collected: dict[str, int] = {}
     """Stream → the commit at the last collection."""
+    cancelled: dict[str, dict[str, int]] = {}
+    """Bag → a vector that covers all pairs ever forgotten of it, here or by whom the site joined."""
     ripe: dict[str, Told] = {}
     """Relation → what was stable at the last pass, and may be collected at the next."""
     passed_us: int = 0
@@ -152,6 +154,7 @@ def essence(state: State, own: str) -> bytes:
             state.apart,
             state.moved,
             state.collected,
+            state.cancelled,
             state.passed_us,
             {address: peer.incarnation for address, peer in state.peers.items()},
             state.dropped,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from everview.replication.membership import Membership, declined
+from everview.replication.membership import Membership, covers, declined
 from everview.replication.state import Told
 
 Tells = Mapping[str, Mapping[str, Told]]
@@ -35,7 +35,7 @@ def strangers(membership: Membership, relation: str) -> set[str]:
 def is_behind(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
     """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
     ours, theirs = membership.own(relation).vector, _vector(told, sender, relation)
-    return any(
+    return not covers(ours, _vector(told, sender, cancelled(relation))) or any(
         theirs.get(writer, 0) > ours[writer]
         or (relation in told.get(writer, ()) and writer not in membership.state.expired)
         for writer in strangers(membership, relation)
@@ -50,13 +50,17 @@ def is_ahead(
     `groups` are the sender's: its own, and those that it has absorbed.
     """
     state, own = membership.state, next(iter(groups), "")
-    return any(
-        relation in state.known.get(writer, ())
-        and writer not in state.expired
-        and not groups_of(membership, writer, relation) <= {own}
-        for writer in _vector(told, sender, relation)
-        if relation not in told.get(writer, ())
-    ) or precedes(membership, relation, told, sender, groups)
+    return (
+        outlives(membership, relation, told, sender)
+        or any(
+            relation in state.known.get(writer, ())
+            and writer not in state.expired
+            and not groups_of(membership, writer, relation) <= {own}
+            for writer in _vector(told, sender, relation)
+            if relation not in told.get(writer, ())
+        )
+        or precedes(membership, relation, told, sender, groups)
+    )
 
 
 def precedes(
@@ -81,8 +85,23 @@ def comes_first(
     membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
 ) -> bool:
     """Whether a site in no group lets a sender come to it, and not the other way round."""
-    behind = is_behind(membership, relation, told, sender)
-    return not behind and precedes(membership, relation, told, sender, groups)
+    return not is_behind(membership, relation, told, sender) and (
+        outlives(membership, relation, told, sender) or precedes(membership, relation, told, sender, groups)
+    )
+
+
+def outlives(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
+    """Whether a sender has not seen all that was forgotten here of a bag: rows of it would come back.
+
+    That is so only where all who had seen it were put back from backups: in a group everyone is asked.
+    """
+    forgotten = membership.state.cancelled.get(relation, {})
+    return not covers(_vector(told, sender, relation), forgotten)
+
+
+def cancelled(relation: str) -> str:
+    """The whole as which a site tells what was forgotten of a bag (`State.cancelled`)."""
+    return f"{relation}!"
 
 
 def settled(membership: Membership, relation: str, vector: Mapping[str, int]) -> dict[str, int]:

@@ -25,7 +25,7 @@ from everview.replication import partials, publishing, renewal, serving
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
 from everview.replication.collecting import EXPIRY_DAYS
-from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full
+from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full, with_cancelled
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request
 from everview.replication.rights import Rights
@@ -199,6 +199,7 @@ class Teller:
         roll = self._rolls.own(state)
         omitted = self._rolls.shared(roll, reader)
         gossip = gossip_of(state, register, served, collected, roll, full, reader, omitted)
+        gossip = with_cancelled(gossip, knowledge.groups, register, reader)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.
