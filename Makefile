@@ -23,8 +23,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: .venv  ## run the main job end to end and show what happens
-	@$(BIN)/python -m everview.demo
+demo: .venv  ## a mission of nine sites, live; ARGS=--fast for half a minute, ARGS=--keep to look around
+	@$(BIN)/python -m everview.demo $(ARGS)
 
 $(CLASSES): $(VENV)/.installed
 	@$(BIN)/python -m everview.engines.spark.class_archive $@ || echo "tests run without it, somewhat slower"

@@ -108,6 +108,13 @@ WHY = Program.parse("""
         t(x) AS (SELECT a FROM edge WHERE b = 1 UNION SELECT e.b FROM s JOIN edge e ON s.x = e.a),
         s(x) AS (SELECT e.b FROM t JOIN edge e ON t.x = e.a) SELECT x FROM s;
     CREATE MATERIALIZED VIEW far AS SELECT source, count(*) AS n FROM reach GROUP BY source;
+    CREATE MATERIALIZED VIEW within AS
+        WITH RECURSIVE
+        t(x, y) AS (SELECT a, b FROM edge UNION SELECT t.x, e.b FROM t JOIN edge e ON t.y = e.a),
+        u(x) AS (SELECT x FROM t WHERE y = 5 UNION SELECT t.y FROM u JOIN t ON t.x = u.x)
+        SELECT u.x, t.y, closed.x AS c, count(*) AS n
+        FROM u JOIN t ON t.x = u.x LEFT JOIN closed ON closed.x = t.y
+        WHERE EXISTS (SELECT 1 FROM t AS back WHERE back.y = u.x) GROUP BY u.x, t.y, closed.x;
 """)
 
 

@@ -62,6 +62,33 @@ def test_a_proof_is_a_tree(site):
     ]
 
 
+def test_a_recursion_within_a_larger_view():
+    """Also where it is kept from parts that others send."""
+    program = ev.Program.parse("""
+        CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL);
+        CREATE TABLE shown (x BIGINT NOT NULL, name TEXT NOT NULL);
+        CREATE MATERIALIZED VIEW named AS
+            WITH RECURSIVE
+            t(x, y) AS (SELECT a, b FROM edge UNION SELECT t.x, e.b FROM t JOIN edge e ON t.y = e.a),
+            u(x) AS (SELECT x FROM t WHERE y = 4 UNION SELECT t.y FROM u JOIN t ON t.x = u.x WHERE t.y <> 4)
+            SELECT u.x, shown.name, count(*) AS n FROM u JOIN t ON t.x = u.x JOIN shown ON shown.x = t.y
+            GROUP BY u.x, shown.name;
+    """)
+    with (
+        ev.Site.open(":memory:", program, name="s0") as site,
+        ev.Site.open(":memory:", program, name="s1", hosts={"named"}) as screen,
+    ):
+        site.insert("edge", [(1, 2), (2, 3), (3, 4), (7, 3)])
+        site.insert("shown", [(3, "hut")])
+        screen.sync(site)
+        for place in (site, screen):
+            assert place.rows("named") == [(1, "hut", 1), (2, "hut", 1), (7, "hut", 1)]
+            for source, edges in ((1, {1, 2, 3}), (7, {3, 7})):
+                tuples = place.why("named", (source, "hut", 1)).tuples()
+                assert {t.values["a"] for t in tuples if t.relation == "edge"} == edges
+                assert [t.values for t in tuples if t.relation == "shown"] == [{"x": 3, "name": "hut"}]
+
+
 def test_an_absent_row_has_no_proof(site):
     site.insert("edge", [(1, 2, "r")])
     why = site.why("reach", (2, 1))

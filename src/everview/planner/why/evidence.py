@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from everview.algebra.provenance import Provenance
@@ -22,8 +22,9 @@ from everview.language.expressions import (
 from everview.language.plan import Filter, Fixpoint, Join, JoinKind, Plan, Scan, Schema
 from everview.planner.conditions import equal, same
 from everview.planner.facts import EquiPair, equi_keys
+from everview.planner.walking import over
 
-__all__ = ["Evidence", "Question", "Row"]
+__all__ = ["Evidence", "Question", "Row", "ask"]
 
 Row = tuple[Any, ...]
 
@@ -110,3 +111,12 @@ class Evidence(Protocol):
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, Provenance]:
         """Why rows are there that are made from nothing here: a relation's, or what was received."""
         ...
+
+
+def ask(evidence: Evidence, question: Question) -> list[tuple[Row, Row]]:
+    """Pairs of a question whose plan may have recursions in it: those are read where they are kept."""
+
+    def kept(plan: Plan) -> Plan:
+        return evidence.recursive(plan)[plan.result] if isinstance(plan, Fixpoint) else over(plan, kept)
+
+    return evidence.pairs(replace(question, plan=kept(question.plan)))

@@ -26,7 +26,7 @@ from everview.language.plan import (
 )
 from everview.language.recursion import Clause, group_clauses
 from everview.planner.conditions import all_columns, same
-from everview.planner.why.evidence import Evidence, Question, Row
+from everview.planner.why.evidence import Evidence, Question, Row, ask
 
 __all__ = ["Derivation", "Fact", "Proof", "Search"]
 
@@ -148,9 +148,8 @@ class Search:
         for name, clause, body in self._bodies():
             if by_relation[name]:
                 schema = tuple(Field(f"x{place}", e.type) for place, e in enumerate(clause.head))
-                pairs = self.evidence.pairs(
-                    Question(by_relation[name], schema, body, _meeting(schema, clause.head))
-                )
+                question = Question(by_relation[name], schema, body, _meeting(schema, clause.head))
+                pairs = ask(self.evidence, question)
                 for row, other in pairs:
                     parts = zip(clause.offsets, clause.atoms, strict=True)
                     rows = tuple(other[start : start + len(atom.schema)] for start, atom in parts)

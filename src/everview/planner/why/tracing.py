@@ -47,7 +47,7 @@ from everview.language.plan import (
 from everview.language.types import Kind
 from everview.planner.conditions import all_columns, rejects_null, same
 from everview.planner.outer import without_partner
-from everview.planner.why.evidence import Evidence, Question, Row
+from everview.planner.why.evidence import Evidence, Question, Row, ask
 from everview.planner.why.proofs import Fact, Proof, Search
 
 __all__ = ["Tracing"]
@@ -219,7 +219,7 @@ class Tracing:
         position |= {place: place - width + len(used) for place in theirs}
         condition = substitute(plan.condition, lambda c: Column(position[c.index], c.type, c.name))
         wanted = _once(keys.values())
-        pairs = self._evidence.pairs(Question(wanted, schema, plan.right, condition))
+        pairs = ask(self._evidence, Question(wanted, schema, plan.right, condition))
         reasons = self._sums(plan.right, wanted, pairs)
         return {row: reasons[keys[row]] for row in rows}
 
@@ -264,7 +264,7 @@ class Tracing:
         own = all_columns(schema)
         others = [shift(expression, len(own)) for expression in expressions]
         condition = conjunction([same(one, other) for one, other in zip(own, others, strict=True)])
-        return self._evidence.pairs(Question(rows, schema, plan, condition)) if rows else []
+        return ask(self._evidence, Question(rows, schema, plan, condition)) if rows else []
 
 
 def _once(rows: Iterable[Row]) -> list[Row]:
