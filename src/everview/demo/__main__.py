@@ -67,8 +67,9 @@ def _play(options: argparse.Namespace, folder: Path, console: Console, stack: Ex
     for device in crew.values():
         stack.callback(device.stop)
         device.start()
-    for device in sorted(crew.values(), key=lambda device: device.name == HUB):  # Spark takes longest
-        device.meet()
+    with console.status("starting; Spark takes longest"):
+        for device in crew.values():
+            device.meet()
     screen.addresses = [crew[HUB].address, crew[POST].address]
     screen.tell(f"everyone is there; look inside: {' '.join(screen.addresses)}")
     if not options.no_browser and console.is_terminal and _has_desktop():

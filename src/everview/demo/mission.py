@@ -22,6 +22,8 @@ Link = tuple[str, str]
 _FINDS = ("footprint", "torch", "jacket", "smoke", "voice")
 _HOT = (7, 11, 6)
 """Where the missing hikers are, and have been."""
+_LAST = 11
+"""Where they are found."""
 
 TOGETHER: frozenset[Link] = frozenset(
     {
@@ -91,6 +93,10 @@ class Mission:
                     self.crew[crash].start()
                     self.crew[crash].meet()
                     self.tell(f"{crash} is up again, with all that it had acknowledged")
+                if number == 2 and step == phase.steps - 1:
+                    self._compare_notes()
+                if number == 3 and step == 0:
+                    self._search_again()
                 yield phase
 
     def _step(self, links: Iterable[Link], *, searching: bool, falls: str | None) -> None:
@@ -147,6 +153,23 @@ class Mission:
         _, sector, name, sightings = max(orders, key=lambda row: (row[3], row[1]))
         laptop.ask("write", rows={"units": [(team, sector, True)], "sectors": [(sector, name, True)]})
         self.tell(f"{team} has searched {name}, where {sightings} things were seen in ten minutes")
+
+    def _search_again(self) -> None:
+        """A sector that was searched, by whomever, is to be searched once more; paths to it are cleared."""
+        cleared = [(a, b, True) for a, b, _ in paths() if _LAST in (a, b)]
+        rows = {"sectors": [(_LAST, NAMES[_LAST - 1], False)], "paths": cleared}
+        self.crew[POST].ask("write", rows=rows)
+        self.tell(f"{POST}: somebody has called for help; search {NAMES[_LAST - 1]} once more")
+
+    def _compare_notes(self) -> None:
+        """Two teams that have met see the same, and more or less than who was not there."""
+        met = [self.shown[team] for team in TEAMS[1:]]
+        same = all(met[0][view] == met[1][view] for view in ("sightings", "reachable", "priority", "orders"))
+        here, there = (len(shown["sightings"]) for shown in (met[0], self.shown[POST]))
+        self.tell(
+            f"{' and '.join(TEAMS[1:])} {'see the same' if same else 'do not agree'}: {here} sightings, and "
+            f"the views over them; the {POST} knows of {there}"
+        )
 
     def _chance(self, who: str) -> random.Random:
         """What happens to someone in this step: the same in every mission of this seed."""
