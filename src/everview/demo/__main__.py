@@ -85,8 +85,8 @@ def _play(options: argparse.Namespace, folder: Path, console: Console, stack: Ex
             screen.draw(mission)
             due = began + number * (0 if options.fast else _PACE)
             time.sleep(max(0.0, due - time.monotonic()))
-        mission.land()
-        screen.draw(mission)
+        for _ in mission.land():
+            screen.draw(mission)
     if not console.is_terminal:
         console.print(sites(mission))
     return 0 if _prove(mission, console) else 1

@@ -7,6 +7,7 @@ the ground: a link that is down is not dialled.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ Link = tuple[str, str]
 _FINDS = ("footprint", "torch", "jacket", "smoke", "voice")
 _HOT = (7, 11, 6)
 """Where the missing hikers are, and have been."""
+_PATIENCE = 180
+"""How many seconds it may take until all agree."""
 _LAST = 11
 """Where they are found."""
 
@@ -162,7 +165,9 @@ class Mission:
         self.tell(f"{POST}: somebody has called for help; search {NAMES[_LAST - 1]} once more")
 
     def _compare_notes(self) -> None:
-        """Two teams that have met see the same, and more or less than who was not there."""
+        """Two teams that have met see the same, and not what those see who were not there."""
+        self._sync([(TEAMS[1], TEAMS[2])])
+        self._look()
         met = [self.shown[team] for team in TEAMS[1:]]
         same = all(met[0][view] == met[1][view] for view in ("sightings", "reachable", "priority", "orders"))
         here, there = (len(shown["sightings"]) for shown in (met[0], self.shown[POST]))
@@ -195,20 +200,21 @@ class Mission:
         devices = [device for device in self.crew.values() if device.is_running]
         self.shown.update(zip([d.name for d in devices], self._pool.map(_shown, devices), strict=True))
 
-    def land(self) -> None:
+    def land(self) -> Iterator[None]:
         """The drones land and close their windows; then all sync until nobody has anything new."""
         until = (DAWN + (self.now + 30) * STEP).isoformat()
         for drone in DRONES:
             self.crew[drone].ask("close", until=until)
         self.tell("the drones have landed: all windows are closed")
-        quiet = 0
-        for _ in range(60):
-            moved = self._sync(TOGETHER) + int(self.crew[HUB].ask("waiting"))
+        quiet, since = 0, time.monotonic()
+        while quiet < 2:
+            moved, waiting = self._sync(TOGETHER), int(self.crew[HUB].ask("waiting"))
             self._look()
-            quiet = 0 if moved else quiet + 1
-            if quiet == 2:
-                return
-        raise EverviewError("the sites do not come to rest; the logs beside their stores may say why")
+            quiet = 0 if moved or waiting else quiet + 1
+            yield
+            if time.monotonic() > since + _PATIENCE:
+                raise EverviewError("the sites do not come to rest; the logs beside their stores may say why")
+            time.sleep(0.2 if waiting else 0)  # a refresh takes what it takes
 
     def end(self) -> None:
         """Everybody goes home."""

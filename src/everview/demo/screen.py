@@ -77,7 +77,7 @@ def sites(mission: Mission) -> Table:
         ("site", "left"),
         ("reaches", "left"),
         ("sightings", "right"),
-        ("sectors it can get to", "right"),
+        ("reachable", "right"),
         ("most urgent", "left"),
         ("orders", "left"),
     ):
