@@ -119,7 +119,7 @@ def _prove(mission: Mission, console: Console) -> bool:
         found = drone.ask("why", view="orders", row=[str(value) for value in order])
         console.print(f"\nAsked of {drone.name}, which has no row of sectors, paths or units:\n")
         console.print(sentence(order, found["tuples"]), soft_wrap=True)
-        console.print(tree(order, found["provenance"], found["tuples"]))
+        console.print(tree(order, found["tuples"]))
     return agreed and not lost
 
 

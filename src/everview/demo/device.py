@@ -40,7 +40,7 @@ def main(store: str, program: str, name: str, *hosts: str) -> None:
                 {"relation": witness.relation, "values": witness.values, "origin": witness.origin}
                 for witness in found.tuples()
             ]
-            return {"provenance": str(found), "tuples": witnesses, "proof": str(found.proof or "")}
+            return {"tuples": witnesses}
 
         orders = {"write": write, "sync": sync, "close": close, "why": why, "rows": read_rows(site.rows)}
         with Listener(site.replica, service=SiteService(site.replica)) as listener:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from everview.demo.terrain import NAMES, RELATIONS, VIEWS
+from everview.language.windowed import PROGRESS
 
 Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 
@@ -84,12 +85,12 @@ def sentence(order: Sequence[Any], tuples: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def tree(order: Sequence[Any], provenance: str, tuples: Sequence[Mapping[str, Any]]) -> Tree:
+def tree(order: Sequence[Any], tuples: Sequence[Mapping[str, Any]]) -> Tree:
     """The same as a tree, down to the rows and who wrote them."""
     unit, _, name, most = order
-    root = Tree(f"[bold]orders[/]({unit}, {name}, {most})   [dim]{provenance}[/]")
+    root = Tree(f"[bold]orders[/]({unit}, {name}, {most})")
     for relation in dict.fromkeys(t["relation"] for t in tuples):
-        branch = root.add(f"[bold]{relation}[/]")
+        branch = root.add("windows that are closed" if relation == PROGRESS else f"[bold]{relation}[/]")
         for found in tuples:
             if found["relation"] == relation:
                 branch.add(f"{_row(relation, found['values'])}   [dim]written at {found['origin']}[/]")
@@ -101,6 +102,8 @@ def _row(relation: str, values: Mapping[str, Any]) -> str:
         return f"{NAMES[values['a'] - 1]} – {NAMES[values['b'] - 1]}, passable"
     if relation == "sightings":
         return f"{values['what']} in {NAMES[values['sector'] - 1]} at {str(values['at'])[11:16]}"
+    if relation == PROGRESS:
+        return f"{values['source']}, until {str(values['until'])[11:16]}"
     return ", ".join(str(value) for value in values.values())
 
 
