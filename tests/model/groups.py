@@ -25,7 +25,7 @@ class Groups:
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
-        self.cancelled = VersionVector()  # over what was ever forgotten of B, here or by whom we joined
+        self.cancelled = {}  # group → a vector over what was forgotten of B there, by us or by whom we joined
 
     def group(self, stream):
         """The group of a stream that is held or computed here, or None."""
@@ -194,6 +194,11 @@ class Groups:
         if stream == "R" and (over or not names <= known):
             self.apart[stream] = max(self.floors[stream], told.floors[stream])
         self.absorbed[stream] = known | names
+
+    def cancel(self, cancelled):
+        """Pairs of the bag were forgotten, in these groups up to these vectors."""
+        for group, vector in cancelled.items():
+            self.cancelled[group] = self.cancelled.get(group, VersionVector.EMPTY) | vector
 
     def groups_of(self, inc, relation):
         """The groups that a site has joined, as far as it is known here."""

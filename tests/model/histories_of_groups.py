@@ -116,8 +116,11 @@ def return_anywhere(shortcuts):
 
 
 def older_whole(shortcuts):
-    """n has c's file, from after x was forgotten; then it finds an older file of e, with x alive."""
-    ground, c, e = _two_groups(shortcuts, "ce", "", "B")
+    """n has c's file, from after x was forgotten; then it finds an older file of e, with x alive.
+
+    (Who knows what c has forgotten of a bag sees that too; so it is told without that.)
+    """
+    ground, c, e = _two_groups(shortcuts | {"who was asked"}, "ce", "", "B")
     c.write([("insert", "B", X)])
     _sync(ground, c, e)
     old = push(e, 0)

@@ -69,6 +69,7 @@ def catch_up(site, arrived, page):
     Those who have not heard of the joiner may forget such a delete at any time: it must not write below.
     """
     passed = min(readings(site, page))
+    passed = max(passed, page.agreed.get((page.sender, "K"), passed))
     for (_, stamp), row in arrived.items():
         if row.value is None and stamp <= passed:
             site.pass_by(stamp)

@@ -18,6 +18,7 @@ class Membership:
 
     def start_membership(self):
         self.known = {}  # (incarnation, whole) → (vector, clock reading)
+        self.agreed = {}  # (incarnation, whole) → the stamp that it knows all to have passed
         self.members = {}  # (incarnation, stream, group) → causal length
         self.sponsors = {}  # (incarnation, stream, group) → whose snapshot it joined from
         self.heard, self.expired_at, self.steps = {}, {}, 0
@@ -58,12 +59,24 @@ class Membership:
         return all(h in self.known and self.known[h][0].covers(*dot) for h in self.holders(relation, group))
 
     def passed(self, relation, group, stamp):
-        """No member that holds the relation will ever again write below this stamp."""
+        """No member that holds the relation will ever again write below this stamp, nor will who joins.
+
+        Every member knows that, so whoever has joined from one, and is not known here, has passed it too.
+        """
         if {"ignore clocks", "collect at once"} & self.shortcuts:
             return True
-        return all(h in self.known and self.known[h][1] >= stamp for h in self.holders(relation, group))
+        if "one reading" in self.shortcuts:
+            return all(h in self.known and self.known[h][1] >= stamp for h in self.holders(relation, group))
+        return all(h in self.agreed and self.agreed[h] >= stamp for h in self.holders(relation, group))
 
-    def believe(self, told, apart=None):
+    def agree(self, relation, what, group):
+        """Note what all members are known to have passed: who joins from here is moved past it."""
+        holders = list(self.holders(relation, group))
+        if all(holder in self.known for holder in holders):
+            passed = min((self.known[holder][1] for holder in holders), default=self.own(what)[1])
+            self.agreed[self.inc, what] = max(passed, self.agreed.get((self.inc, what), passed))
+
+    def believe(self, told, agreed, apart=None):
         """Another member's vector and reading count only if one's own vector covers that vector.
 
         Then what is stable here has everything that its holders had, so that a row from before its death,
@@ -81,11 +94,15 @@ class Membership:
             if inc == self.inc or inc in self.expired_at or inc in apart.get(what, ()):
                 continue
             old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
-            if old == vector and reading <= before and (inc, what) in self.known:
+            passed = agreed.get((inc, what))
+            known = passed is None or passed <= self.agreed.get((inc, what), Stamp(0, 0, inc))
+            if old == vector and reading <= before and known and (inc, what) in self.known:
                 continue
             ours = mine.get(what if isinstance(what, str) else what[1], ())
             if "believe all" in self.shortcuts or (ours and all(vector <= own for own in ours)):
                 self.known[inc, what] = (old | vector, max(before, reading))
+                if passed is not None:
+                    self.agreed[inc, what] = max(passed, self.agreed.get((inc, what), passed))
 
     def meet(self, members, sponsors):
         """Join the list; expire whoever was first heard of after its sponsor had expired here.

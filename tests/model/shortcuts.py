@@ -28,6 +28,7 @@ SHORTCUTS = {
     "floor stays": "the floor does not travel",
     "accept covered": "an arriving row is stored though the vector covers its origin",
     "ignore clocks": "a keyed delete is collected before every member's clock has passed it",
+    "one reading": "a keyed delete is collected though a member may not know that all clocks have passed it",
     "floor leaves clock": "a collected stamp does not move the joiner's clock",
     "slow guests": "a joiner's clock does not pass the deletes that everyone has passed",
     "merge on return": "a returning site merges the snapshot and keeps what was collected meanwhile",

@@ -249,6 +249,8 @@ class Site(Groups, Membership):
 
     def _collect(self, relation, table, what):
         kind, group = self.kinds[relation], self.component(what)
+        if relation == "K":
+            self.agree(relation, what, group)
         stable = lambda dot: (
             self.stable(relation, group, dot) and (relation != "B" or self.is_settled(dot[0]))
         )
@@ -260,7 +262,7 @@ class Site(Groups, Membership):
             self.raise_floor(relation, floor)
         if what == "B":
             for inc, commit, _ in keys:
-                self.cancelled = self.cancelled | VersionVector({inc: commit})
+                self.cancel({group: VersionVector({inc: commit})})
         if keys:
             self.collected_at[what if isinstance(what, str) else what[0]] = self.head
         self.world.count("collected", len(keys))
@@ -319,6 +321,7 @@ class Site(Groups, Membership):
             "cancelled",
             "past",
             "known",
+            "agreed",
             "members",
             "sponsors",
             "heard",
@@ -350,6 +353,7 @@ class Site(Groups, Membership):
             self.known[self.inc, what] = self.known.get((old, what), EMPTY)
         if "strangers" not in self.shortcuts:  # it cannot speak for others: they are told of where it joins
             self.known = {k: told for k, told in self.known.items() if k[0] == self.inc}
+            self.agreed = {}
         self.lose_groups()
         self.cursors, self.stages = {}, {}
         self.opened_at = self.head

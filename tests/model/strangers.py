@@ -22,7 +22,7 @@ def strangers(site, relation):
 def is_behind(site, relation, told, sender):
     """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
     ours, theirs = site.own(relation)[0], _vector(relation, told, sender)
-    return (not _has_seen(site, relation, told.cancelled, ours)) or any(
+    return _lacks(site, relation, ours, _groups(site, relation), told.cancelled) or any(
         theirs[inc] > ours[inc] or ((inc, relation) in told.known and inc not in site.expired_at)
         for inc in strangers(site, relation)
     )
@@ -52,15 +52,22 @@ def comes_first(site, relation, told, sender):
 
 
 def outlives(site, relation, told, sender):
-    """Whether a sender has not seen all that was forgotten here of a bag: its rows would come back.
+    """Whether a sender of a group that we were in has not seen all that was forgotten there of a bag.
 
-    That is so only where all who had seen it were put back from backups: in a group everyone is asked.
+    Its rows would come back. That is so only where all who had seen it were put back from backups: in a group
+    everyone is asked.
     """
-    return not _has_seen(site, relation, site.cancelled, _vector(relation, told, sender))
+    groups = {told.groups.get(relation), *told.absorbed.get(relation, ())}
+    return _lacks(site, relation, _vector(relation, told, sender), groups, site.cancelled)
 
 
-def _has_seen(site, relation, cancelled, vector):
-    return relation != "B" or "who was asked" in site.shortcuts or cancelled <= vector
+def _lacks(site, relation, vector, groups, cancelled):
+    """Whether one of these groups has forgotten pairs of a bag that the vector does not cover."""
+    return (
+        relation == "B"
+        and "who was asked" not in site.shortcuts
+        and any(group in groups and not forgotten <= vector for group, forgotten in cancelled.items())
+    )
 
 
 def precedes(site, relation, told, sender):
@@ -68,8 +75,7 @@ def precedes(site, relation, told, sender):
 
     That says it also of one that was given up, as who joins in its place.
     """
-    ours, absorbed = site.own(relation)[0], site.absorbed.get(relation, ())
-    mine = {site.groups.get(relation), site.former.get(relation), *absorbed}
+    ours, mine = site.own(relation)[0], _groups(site, relation)
     groups = {told.groups.get(relation), *told.absorbed.get(relation, ())}
     return "strangers" not in site.shortcuts and any(
         0 < commit < ours[inc]
@@ -78,6 +84,11 @@ def precedes(site, relation, told, sender):
         and found.isdisjoint(groups)
         for inc, commit in _vector(relation, told, sender).items()
     )
+
+
+def _groups(site, relation):
+    """The groups that we are in, and have been."""
+    return {site.groups.get(relation), site.former.get(relation), *site.absorbed.get(relation, ())}
 
 
 def _vector(relation, told, sender):

@@ -30,11 +30,12 @@ class Request:
     end: int | None
     vectors: dict
     known: dict
+    agreed: dict
     groups: dict
     """Stream → group, of what the reader has joined; for the rest it asks to be listed."""
     absorbed: dict
     floors: dict
-    cancelled: VersionVector
+    cancelled: dict
 
 
 @dataclass
@@ -53,8 +54,9 @@ class Page:
     members: dict
     sponsors: dict
     known: dict
+    agreed: dict
     floors: dict
-    cancelled: VersionVector
+    cancelled: dict
     seen: dict
     cursors: dict
     groups: dict
@@ -105,10 +107,11 @@ def request(site, sender):
         stage["end"],
         own,
         dict(site.known),
+        dict(site.agreed),
         {s: group for s, group in site.groups.items() if s in site.joined},
         {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
         dict(site.floors),
-        site.cancelled,
+        dict(site.cancelled),
     )
 
 
@@ -127,7 +130,7 @@ def serve(site, asked, limit):
         for stream, group in asked.groups.items():
             if stream in site.joined and site.groups[stream] == group:
                 site.absorb(stream, asked)
-        site.believe(asked.known)  # who is only read for would never tell what it has
+        site.believe(asked.known, asked.agreed)  # who is only read for would never tell what it has
     apart = meet_groups(site, asked, expired)
     froms = {
         s: asked.cursors[s][0] for s in asked.streams if serves(site, s) and s not in apart and not expired
@@ -208,8 +211,9 @@ def read(site, froms, after, limit, asked):
         dict(site.members),
         dict(site.sponsors),
         dict(site.known),
+        dict(site.agreed),
         dict(site.floors),
-        site.cancelled,
+        dict(site.cancelled),
         copied(site.seen),
         dict(site.cursors),
         {s: group for s in {*site.hosts, *site.circuits} if (group := site.group(s)) is not None},
@@ -304,11 +308,11 @@ def apply(site, page, rows, *, partial=False):
         if stream not in site.joined:
             join(site, stream, page)
             if stream == "B":
-                site.cancelled = site.cancelled | page.cancelled
+                site.cancel(page.cancelled)
         head = (page.end or page.upto, page.tags[page.end or page.upto])
         site.cursors[page.sender, stream] = max(site.cursors.get((page.sender, stream), START), head)
         site.cursors[page.sender, None] = max(site.cursors.get((page.sender, None), START), head)
-    site.believe(page.known, apart)
+    site.believe(page.known, page.agreed, apart)
     site.end()
     return grown
 

@@ -24,7 +24,7 @@ FIRST = {
     "echo": 6,
     "drop and advance": 10_035,
     "collect at once": 1,
-    "unlisted join": 10_027,
+    "unlisted join": 10_018,
     "views do not count": 10_135,
     "restart at 1": 10_006,
     "send before joining": 23,

@@ -19,11 +19,13 @@ def is_moved(site, world):
 
 
 def deleted_between(c, t):
-    """Two sites of one group have deleted a key, and each knows that the other has."""
+    """Two sites of one group have deleted a key; each knows that the other has, and c that t knows it."""
     talk(c, t)
     c.insert("k", [(1, "x")])
     c.delete("k", [(1,)])
     talk(c, t)
+    c.sync(t)
+    assert t._replica.collect() == 0  # it does not know yet what c knows
     c.sync(t)
 
 
@@ -62,6 +64,55 @@ def test_a_guest_writes_above_a_delete_that_others_forget_before_they_hear_of_it
     talk(n, c, t)
     assert assert_equal(c, t, n)["k"] == [(1, "y")]
     check_later(world, c, t, n, expected=[(1, "y")])
+
+
+def test_a_delete_is_held_until_all_know_that_all_have_passed_it(world):
+    """c knows that t and u have passed it, and t does not know that of u: so t's guest is not moved, and
+    writes below the delete. Where c had forgotten it the row would be alive, and dead at t.
+    """
+    c, t, u = (world.site(name, skew=2 * DAY) for name in "ctu")
+    n = world.site("n")
+    talk(c, t, u)
+    c.insert("k", [(1, "x")])
+    c.delete("k", [(1,)])
+    for _ in range(2):
+        c.sync(t)
+        t._replica.collect()
+    n.sync(t)
+    for _ in range(3):
+        c.sync(u)
+        u._replica.collect()
+    assert c._replica.collect() == 0
+    n.insert("k", [(1, "y")])
+    n.sync(c)
+    talk(n, c, t, u)
+    assert assert_equal(c, t, u)["k"] == []
+    check_later(world, c, t, u, n, expected=[])
+    for _ in range(2):  # and nothing is held for ever
+        talk(c, t, u, n)
+        for site in (c, t, u, n):
+            site._replica.collect()
+    assert all("k" not in site.status()["replication"]["held"] for site in (c, t, u, n))
+
+
+def test_a_promise_of_what_all_have_passed_outlives_a_crash(world, tmp_path):
+    """t tells c what it knows all to have passed, dies, and has forgotten what it knew of c: n is moved."""
+    c, t, n = world.site("c", skew=2 * DAY), world.site("t", tmp_path / "t.db", skew=2 * DAY), world.site("n")
+    deleted_between(c, t)
+    told = c._replica._knowledge.state.known[t._replica.incarnation]["k"].passed
+    assert told
+    t.close()
+    t = world.site("t", tmp_path / "t.db", skew=2 * DAY)
+    knowledge = t._replica._knowledge
+    assert knowledge.membership.own("k").passed >= told
+    knowledge.state.known[c._replica.incarnation]["k"].reading = 1  # readings are not always written
+    n.sync(t)
+    assert is_moved(n, world)
+    assert c._replica.collect() == 1
+    n.insert("k", [(1, "y")])
+    n.sync(c)
+    talk(n, c, t)
+    assert assert_equal(c, t, n)["k"] == [(1, "y")]
 
 
 def test_a_member_writes_above_a_delete_that_another_group_has_forgotten(world):

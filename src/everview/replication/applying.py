@@ -23,8 +23,7 @@ from everview.replication.membership import join
 from everview.replication.messages import LONGEST, START, Cursor, Message, Section
 from everview.replication.partials import PartialArrivals
 from everview.replication.publishing import Arrivals, wanted
-from everview.replication.state import Told
-from everview.replication.strangers import cancelled
+from everview.replication.strangers import cancelled_of
 
 
 @dataclass(slots=True)
@@ -109,7 +108,7 @@ class Cut(Arriving):
         relation, clock = self.engine.program.relations[name], self.knowledge.store.clock
         if relation.semantics is not Semantics.KEYED:
             return
-        by_all = passed(self.knowledge, self.tidings, name, self.gossip.groups.get(name, []))
+        by_all = passed(self.knowledge, self.tidings, self.sender, name, self.gossip.groups.get(name, []))
         if by_all > clock.limit():
             stamp = last_delete(columns, relation, min(by_all, clock.farthest()))
             if stamp:
@@ -190,14 +189,13 @@ class Cut(Arriving):
             if name in state.joined:
                 self.knowledge.groups.absorb(name, self.gossip)
             else:
-                told = self.told.get(self.sender, {}).get(cancelled(name), Told({}))
                 self.knowledge.groups.join(
                     name,
                     self.gossip,
                     self.sender,
                     self.commit.version,
                     self._has(name),
-                    told.vector,
+                    cancelled_of(self.told, self.sender, name),
                     listed=listed,
                 )
         membership.advance(

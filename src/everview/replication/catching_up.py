@@ -20,10 +20,12 @@ from everview.replication.knowledge import Knowledge
 _LOG = logging.getLogger("everview")
 
 
-def passed(knowledge: Knowledge, tidings: Tidings, relation: str, groups: list[str]) -> int:
+def passed(knowledge: Knowledge, tidings: Tidings, sender: str, relation: str, groups: list[str]) -> int:
     """The stamp that every member of a sender's group has passed, as far as the sender knows; 0 if none.
 
-    `groups` are the sender's group for the relation, and those that it has absorbed.
+    Others may forget what it has told them that it knows, though it may have forgotten that itself in a
+    crash: it knows what it has told. `groups` are the sender's group for the relation, and those that it has
+    absorbed.
     """
     membership, readings = knowledge.membership, []
     for (incarnation, stream, group), (length, _) in tidings.members.items():
@@ -34,7 +36,8 @@ def passed(knowledge: Knowledge, tidings: Tidings, relation: str, groups: list[s
         told = tidings.known.get(incarnation, {}).get(whole)
         if told is not None and told.reading:  # of whom nothing is known nobody knows what it has passed
             readings.append(told.reading)
-    return min(readings, default=0)
+    told = tidings.known.get(sender, {}).get(relation)
+    return max(min(readings, default=0), 0 if told is None else told.passed)
 
 
 def last_delete(columns: Columns, relation: Relation, limit: int) -> int:

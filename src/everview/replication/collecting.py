@@ -37,6 +37,7 @@ def ripen(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: flo
     state = knowledge.state
     engine = knowledge.store.engine
     wanted = state.ripe or engine.published or engine.partials or engine.feeding
+    _agree(knowledge)
     total = collect(knowledge, connection, expiry_days, state.ripe) if wanted else 0
     state.passed_us = knowledge.store.environment.now_us()
     stable = {name: knowledge.membership.stable(name) for name in knowledge.store.engine.program.relations}
@@ -60,6 +61,7 @@ def collect(
     for incarnation in membership.absent(limit) if state.joined else knowledge.groups.lost_sponsors(limit):
         membership.expire(incarnation)
     knowledge.groups.lose_expired_sponsors()
+    _agree(knowledge)
     after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number
     keep = None if ripe is not None else 0
     total = sum(published.collect(connection, keep) for published in engine.published.values())
@@ -82,10 +84,18 @@ def collect(
             if count:
                 state.collected[name] = after
                 if relations[relation].semantics is Semantics.BAG:
-                    join(state.cancelled.setdefault(relation, {}), vector)
+                    by_group = state.cancelled.setdefault(relation, {})
+                    join(by_group.setdefault(state.joined[name], {}), vector)
             total += count
     knowledge.store.floors = state.floors
     return total
+
+
+def _agree(knowledge: Knowledge) -> None:
+    """Note what clocks have passed: others forget deletes by it, and who joins here is moved past them."""
+    for name, relation in knowledge.store.engine.program.relations.items():
+        if relation.semantics is Semantics.KEYED:
+            knowledge.membership.agree(name)
 
 
 def _least(vector: Mapping[str, int], passed: int, ripe: Told) -> tuple[dict[str, int], int]:

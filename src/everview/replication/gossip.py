@@ -21,6 +21,9 @@ from everview.replication.rolls import MEMBERS, Members, Mentions, Roll
 from everview.replication.state import State, Told
 from everview.replication.strangers import cancelled, groups_of
 
+PASSED = "^"
+"""Ends the name of a whole for what a member knows all to have passed of it (`Told.passed`)."""
+
 SHARE = 128
 """In a crowd, how many entries of others' vectors a message has; but always those of one other."""
 
@@ -83,11 +86,17 @@ def gossip_of(
         Known(
             place(incarnation),
             whole,
-            [n for origin, commit in told.vector.items() for n in (place(origin), commit)],
+            _pairs(told.vector, register),
             told.reading,
         )
         for incarnation in in_full
         for whole, told in sorted(state.known[incarnation].items())
+    ]
+    known += [
+        Known(place(incarnation), f"{whole}{PASSED}", [], told.passed)
+        for incarnation in in_full
+        for whole, told in sorted(state.known[incarnation].items())
+        if told.passed
     ]
     if len(in_full) < len(all_) and len(omitted) < len(roll.digests):
         known += [
@@ -126,11 +135,11 @@ def with_cancelled(gossip: Gossip, groups: Groups, register: Register, reader: s
 
     There everyone has been asked. So it is told to who joins, and in other groups.
     """
-    place = register.place
     told = [
-        Known(0, cancelled(bag), [n for origin, commit in vector.items() for n in (place(origin), commit)], 0)
-        for bag, vector in sorted(groups.state.cancelled.items())
+        Known(0, cancelled(bag, group), _pairs(vector, register), 0)
+        for bag, by_group in sorted(groups.state.cancelled.items())
         if reader is None or groups.group(bag) not in groups_of(groups.membership, reader, bag)
+        for group, vector in sorted(by_group.items())
     ]
     return msgspec.structs.replace(gossip, known=[*gossip.known, *told]) if told else gossip
 
@@ -156,6 +165,11 @@ def tidings_of(message: Message, left_out: Roll | None = None, own: Roll | None 
     told: dict[str, dict[str, Told]] = {}
     for one in gossip.known:
         told.setdefault(sites[one.site], {})[one.whole] = _told(message, one)
+    for wholes in told.values():
+        for name in [name for name in wholes if name.endswith(PASSED)]:
+            passed = wholes.pop(name).reading
+            if (whole := wholes.get(name.removesuffix(PASSED))) is not None:
+                whole.passed = passed
     members = _members(gossip, sites)
     if left_out is None or own is None:
         return Tidings(members, told, members, told)
@@ -192,6 +206,10 @@ def known_of_sender(message: Message) -> dict[str, Told]:
     """What the sender of a message has itself."""
     listed = () if message.gossip is None else message.gossip.known
     return {known.whole: _told(message, known) for known in listed if known.site == 0}
+
+
+def _pairs(vector: Mapping[str, int], register: Register) -> list[int]:
+    return [n for origin, commit in vector.items() for n in (register.place(origin), commit)]
 
 
 def _told(message: Message, known: Known) -> Told:

@@ -138,18 +138,18 @@ class Groups(Belonging):
         sender: str,
         head: int,
         has: Told,
-        forgotten: Mapping[str, int],
+        forgotten: Mapping[str, Mapping[str, int]],
         *,
         listed: bool,
     ) -> None:
         """A member, if the batch lists this site; else provisional, until one does.
 
-        `forgotten` is what the sender tells that it has forgotten of a bag.
+        `forgotten` is what the sender tells that was forgotten of a bag, by group.
         """
         state = self.state
         group, *absorbed = gossip.groups[stream]
-        if forgotten:
-            join(state.cancelled.setdefault(stream, {}), forgotten)
+        for where, vector in forgotten.items():
+            join(state.cancelled.setdefault(stream, {}).setdefault(where, {}), vector)
         if absorbed or state.former.get(stream, group) != group:
             self._stand_apart(stream, gossip)
         state.former.pop(stream, None)

@@ -132,8 +132,24 @@ class Membership:
         absorbed = self.is_base(stream) and group in self.state.absorbed.get(stream, ())
         return absorbed and not incarnation.endswith("?") and not declined(incarnation, group, held)
 
+    def agree(self, relation: str) -> None:
+        """Note what all members are known to have passed; who joins from here is moved past it."""
+        readings = [self._reading(*holder) for holder in self.holders(relation)]
+        passed = min(readings, default=0)
+        for whole, about in self.wholes():
+            if about == relation:
+                told = self.own(whole)
+                told.passed = max(told.passed, passed)
+
+    def _reading(self, incarnation: str, whole: str) -> int:
+        told = self.state.known.get(incarnation, {}).get(whole)
+        return 0 if told is None else told.reading
+
     def stable(self, relation: str) -> tuple[dict[str, int], int]:
-        """The vector that every member covers that holds the relation, and the stamp that all have passed."""
+        """The vector that every member covers that holds the relation; and a stamp that all have passed.
+
+        And that every member knows so: then who has joined from one, and is not known here, has passed it.
+        """
         vector: dict[str, int] | None = None
         passed: int | None = None
         for incarnation, whole in self.holders(relation):
@@ -145,7 +161,7 @@ class Membership:
                 vector = dict(theirs)
             else:
                 vector = {i: min(n, theirs[i]) for i, n in vector.items() if i in theirs}
-            passed = told.reading if passed is None else min(passed, told.reading)
+            passed = told.passed if passed is None else min(passed, told.passed)
         return vector or {}, passed or 0
 
     def believe(
@@ -185,11 +201,13 @@ class Membership:
                     continue
                 held = self.state.known.setdefault(incarnation, {}).get(whole)
                 if held is None:
-                    self.state.known[incarnation][whole] = Told(dict(theirs.vector), theirs.reading)
+                    told_now = Told(dict(theirs.vector), theirs.reading, theirs.passed)
+                    self.state.known[incarnation][whole] = told_now
                     grew = True
                     continue
                 grew |= join(held.vector, theirs.vector)
                 held.reading = max(held.reading, theirs.reading)
+                held.passed = max(held.passed, theirs.passed)
         return grew
 
     def meet(self, members: Mapping[Listed, tuple[int, str]]) -> bool:

@@ -25,6 +25,10 @@ class Told(msgspec.Struct):
 
     vector: dict[str, int]
     reading: int = 0
+    passed: int = 0
+    """Of a keyed relation, the stamp that it knows the clocks of all members to have passed: who joins from
+    it is moved past that.
+    """
 
 
 class Peer(msgspec.Struct):
@@ -87,8 +91,8 @@ class State(msgspec.Struct):
     """The stamp past which the clock was moved though its time had not come (see `catching_up`), or 0."""
     collected: dict[str, int] = {}
     """Stream → the commit at the last collection."""
-    cancelled: dict[str, dict[str, int]] = {}
-    """Bag → a vector that covers all pairs ever forgotten of it, here or by whom the site joined."""
+    cancelled: dict[str, dict[str, dict[str, int]]] = {}
+    """Bag → group → a vector over all pairs forgotten of it there, by this site or by whom it joined from."""
     ripe: dict[str, Told] = {}
     """Relation → what was stable at the last pass, and may be collected at the next."""
     passed_us: int = 0
@@ -140,6 +144,7 @@ def essence(state: State, own: str) -> bytes:
                 else list(wholes)
                 for incarnation, wholes in state.known.items()
             },
+            {whole: told.passed for whole, told in state.known.get(own, {}).items()},
             state.expired,
             state.names,
             state.joined,
@@ -184,6 +189,7 @@ def load(data: bytes, others: bytes = b"") -> State:
         for whole, told in wholes.items():
             if whole in held:  # as it was stored once, with a reading that is newer
                 told.reading = max(told.reading, held[whole].reading)
+                told.passed = max(told.passed, held[whole].passed)
             held[whole] = told
     return state
 

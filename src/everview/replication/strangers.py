@@ -35,7 +35,7 @@ def strangers(membership: Membership, relation: str) -> set[str]:
 def is_behind(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
     """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
     ours, theirs = membership.own(relation).vector, _vector(told, sender, relation)
-    return not covers(ours, _vector(told, sender, cancelled(relation))) or any(
+    return _lacks(ours, _groups(membership, relation), cancelled_of(told, sender, relation)) or any(
         theirs.get(writer, 0) > ours[writer]
         or (relation in told.get(writer, ()) and writer not in membership.state.expired)
         for writer in strangers(membership, relation)
@@ -51,7 +51,7 @@ def is_ahead(
     """
     state, own = membership.state, next(iter(groups), "")
     return (
-        outlives(membership, relation, told, sender)
+        outlives(membership, relation, told, sender, groups)
         or any(
             relation in state.known.get(writer, ())
             and writer not in state.expired
@@ -70,8 +70,7 @@ def precedes(
 
     That says it also of one that was given up, as who joins in its place.
     """
-    state, ours = membership.state, membership.own(relation).vector
-    mine = {state.joined.get(relation), state.former.get(relation), *state.absorbed.get(relation, ())}
+    ours, mine = membership.own(relation).vector, _groups(membership, relation)
     return any(
         0 < commit < ours.get(writer, 0)
         and relation not in told.get(writer, ())
@@ -86,22 +85,42 @@ def comes_first(
 ) -> bool:
     """Whether a site in no group lets a sender come to it, and not the other way round."""
     return not is_behind(membership, relation, told, sender) and (
-        outlives(membership, relation, told, sender) or precedes(membership, relation, told, sender, groups)
+        outlives(membership, relation, told, sender, groups)
+        or precedes(membership, relation, told, sender, groups)
     )
 
 
-def outlives(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
-    """Whether a sender has not seen all that was forgotten here of a bag: rows of it would come back.
+def outlives(
+    membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
+) -> bool:
+    """Whether a sender, of groups that we were in, has not seen all that was forgotten there of a bag.
 
-    That is so only where all who had seen it were put back from backups: in a group everyone is asked.
+    Rows of it would come back. That is so only where all who had seen it were put back from backups: in a
+    group everyone is asked.
     """
-    forgotten = membership.state.cancelled.get(relation, {})
-    return not covers(_vector(told, sender, relation), forgotten)
+    return _lacks(_vector(told, sender, relation), groups, membership.state.cancelled.get(relation, {}))
 
 
-def cancelled(relation: str) -> str:
-    """The whole as which a site tells what was forgotten of a bag (`State.cancelled`)."""
-    return f"{relation}!"
+def _lacks(
+    vector: Mapping[str, int], groups: Collection[str | None], cancelled: Mapping[str, Mapping[str, int]]
+) -> bool:
+    """Whether one of these groups has forgotten pairs of a bag that the vector does not cover."""
+    return any(group in groups and not covers(vector, gone) for group, gone in cancelled.items())
+
+
+def cancelled_of(told: Tells, sender: str, relation: str) -> dict[str, Mapping[str, int]]:
+    """What a sender tells that was forgotten of a bag, by group (`State.cancelled`)."""
+    mark = cancelled(relation, "")
+    return {
+        whole.removeprefix(mark): one.vector
+        for whole, one in told.get(sender, {}).items()
+        if whole.startswith(mark)
+    }
+
+
+def cancelled(relation: str, group: str) -> str:
+    """The whole as which a site tells what was forgotten of a bag in a group."""
+    return f"{relation}!{group}"
 
 
 def settled(membership: Membership, relation: str, vector: Mapping[str, int]) -> dict[str, int]:
@@ -112,6 +131,12 @@ def settled(membership: Membership, relation: str, vector: Mapping[str, int]) ->
     state = membership.state
     ours = {state.joined.get(relation), *state.absorbed.get(relation, ())}
     return {w: n for w, n in vector.items() if not ours.isdisjoint(groups_of(membership, w, relation))}
+
+
+def _groups(membership: Membership, relation: str) -> set[str | None]:
+    """The groups that we are in, and have been."""
+    state = membership.state
+    return {state.joined.get(relation), state.former.get(relation), *state.absorbed.get(relation, ())}
 
 
 def _vector(told: Tells, sender: str, relation: str) -> Mapping[str, int]:
