@@ -44,6 +44,8 @@ _CONSTRAINTS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.ExcludeColumnConstraint: ("EXCLUDE", "select the offending rows in a view"),
 }
 _RESERVED = ("sqlite_", "everview_")
+_MARKS = ">#!^"
+"""In messages between sites these tell names apart from what is told of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ def declared_name(source: Source, node: exp.Expr) -> str:
     name = folded(table.this)
     if name.lower().startswith(_RESERVED):
         raise source.error(table, f"{name}: names that begin with sqlite_ or everview_ are reserved")
+    if not set(_MARKS).isdisjoint(name):
+        marks = " ".join(_MARKS)
+        raise source.error(table, f"{name}: a name has none of {marks} in it", hint="use _ instead")
     return name
 
 
