@@ -47,8 +47,9 @@ def is_ahead(site, relation, told, sender):
 
 def comes_first(site, relation, told, sender):
     """Whether a site in no group lets a sender come to it, and not the other way round."""
-    first = precedes(site, relation, told, sender) or outlives(site, relation, told, sender)
-    return first and not is_behind(site, relation, told, sender)
+    if outlives(site, relation, told, sender):
+        return not _lacks(site, relation, site.own(relation)[0], _groups(site, relation), told.cancelled)
+    return precedes(site, relation, told, sender) and not is_behind(site, relation, told, sender)
 
 
 def outlives(site, relation, told, sender):

@@ -84,10 +84,11 @@ def comes_first(
     membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
 ) -> bool:
     """Whether a site in no group lets a sender come to it, and not the other way round."""
-    return not is_behind(membership, relation, told, sender) and (
-        outlives(membership, relation, told, sender, groups)
-        or precedes(membership, relation, told, sender, groups)
-    )
+    ours, gone = membership.own(relation).vector, cancelled_of(told, sender, relation)
+    if outlives(membership, relation, told, sender, groups):
+        return not _lacks(ours, _groups(membership, relation), gone)
+    behind = is_behind(membership, relation, told, sender)
+    return not behind and precedes(membership, relation, told, sender, groups)
 
 
 def outlives(
