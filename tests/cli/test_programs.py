@@ -44,7 +44,10 @@ def test_init_with_a_wrong_program_leaves_no_file(fails, here):
 
 def test_init_needs_a_folder_and_a_program(fails, here):
     assert "no folder" in fails("init", "nowhere/s.db", "-p", "p.sql")
-    assert fails("init", "s.db", "-p", "nowhere.sql") == "nowhere.sql does not exist"
+    assert fails("init", "s.db", "-p", "nowhere.sql") == (
+        "nowhere.sql does not exist; name the file with the program's CREATE statements"
+    )
+    assert fails("init", "s.db", "-p", "q.sql") == "q.sql does not exist; did you mean p.sql?"
 
 
 def test_check_prints_relations_and_views(run):

@@ -141,7 +141,7 @@ def test_why_tells_null_from_the_empty_text(run, store):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (["name=Ann"], "a row of seen needs every column; place is missing"),
+        (["name=Ann"], "a row of seen needs every column; say place=… too, or place= for NULL"),
         (["name=Ann", "plce=Oslo"], "seen has no column plce; its columns are name, place"),
         (["Ann"], "'Ann' is no COLUMN=VALUE; seen has the columns name, place"),
         (['["Ann"]'], "seen has 2 columns (name, place), the row has 1"),

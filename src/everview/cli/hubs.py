@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from everview.cli.listening import Cert, Host, Insecure, Key, Port, TokensFile, check_tokens, say_ready
+from everview.cli.listening import (
+    Cert,
+    Host,
+    Insecure,
+    Key,
+    Port,
+    TokensFile,
+    check_free,
+    check_tokens,
+    say_ready,
+)
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
 from everview.cli.options import Debug
 from everview.cli.programs import loaded_program
@@ -101,6 +111,7 @@ def hub(  # noqa: PLR0913 - as many as there are options
     from everview.server import Limits, Listener, Tokens  # noqa: PLC0415
 
     access = None if tokens is None else Tokens(tokens, list(parsed.names()))
+    check_free(host, port)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with ExitStack() as stack:
         stack.enter_context(logging_to_stderr(log_format, log_level))
