@@ -1,6 +1,6 @@
 """The references: pages that are written from the code, so that they say what it does.
 
-`python -m references` (or `make references`) writes them into `docs/reference/`; a test compares them with what would be written now.
+`make references` writes them into `docs/reference/`; a test compares them with what would be written now.
 """
 
 from __future__ import annotations

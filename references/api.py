@@ -32,7 +32,7 @@ CLASSES = [
 """What the contract names, and what its methods return."""
 
 MODULES = {
-    "everview.crdt": "computational CRDTs ([the algebra](../ALGEBRA.md#computational-crdts-aggregates-that-travel))",
+    "everview.crdt": "aggregates ([guide](../ALGEBRA.md#computational-crdts-aggregates-that-travel))",
     "everview.windowed": "windowed processors ([guide](../WINDOWS.md))",
     "everview.streams": "pipelines of computational CRDTs ([guide](../STREAMS.md))",
     "everview.testing": "law checks and the simulator ([guide](../ALGEBRA.md#checking-your-own-types))",
@@ -42,8 +42,9 @@ MODULES = {
 def page() -> str:
     """The whole page."""
     about = (
-        "The public names with their signatures and docstrings, written from the code. [A device](../DEVICE.md) and "
-        "[the hub](../HUB.md) are the guides. Everything else in the package may change."
+        "The public names with their signatures and docstrings, written from the code. "
+        "[A device](../DEVICE.md) and [the hub](../HUB.md) are the guides. "
+        "Everything else in the package may change."
     )
     lines = generated("Python reference", about)
     for home, name in CLASSES:
@@ -117,7 +118,7 @@ def _bare(shape: inspect.Signature) -> str:
             parts.append("*")
             star = True
         star = star or one.kind is one.VAR_POSITIONAL
-        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        mark = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         kind = f": {_type(one.annotation)}" if one.annotation is not one.empty else ""
         default = f" = {one.default!r}" if one.default is not one.empty else ""
         parts.append(f"{mark}{one.name}{kind}{default}")
@@ -138,17 +139,27 @@ def _told(thing: Any) -> str:
     if not text:
         raise AssertionError(f"{thing} has no docstring")
     return "\n\n".join(
-        part if part.startswith("    ") or "::" in part else " ".join(part.split()) for part in text.split("\n\n")
+        part if part.startswith("    ") or "::" in part else " ".join(part.split())
+        for part in text.split("\n\n")
     )
 
 
 def _errors(module: ModuleType) -> Iterator[str]:
-    yield from ["## Errors", "", "All derive from `everview.EverviewError`. Nothing is half-applied when one is raised.", ""]
+    yield from [
+        "## Errors",
+        "",
+        "All derive from `everview.EverviewError`. Nothing is half-applied when one is raised.",
+        "",
+    ]
     rows = []
     for name in module.__all__:
         cls = getattr(module, name)
-        own = [one for one in inspect.signature(cls.__init__).parameters if one not in ("self", "args", "kwargs")]
-        rows.append((f"`{name}`", f"`{cls.__base__.__name__}`", _told(cls), ", ".join(f"`{one}`" for one in own)))
+        own = [
+            one for one in inspect.signature(cls.__init__).parameters if one not in ("self", "args", "kwargs")
+        ]
+        rows.append(
+            (f"`{name}`", f"`{cls.__base__.__name__}`", _told(cls), ", ".join(f"`{one}`" for one in own))
+        )
     yield from table(("error", "is a", "when", "has"), rows)
 
 

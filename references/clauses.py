@@ -13,23 +13,33 @@ CREATE TABLE every (b BOOLEAN, n BIGINT, m DECIMAL(10,2), d DOUBLE, t TEXT, x BL
 ACCEPTED: dict[str, list[tuple[str, str]]] = {
     "Declarations": [
         ("a relation: a set of rows", "CREATE TABLE visits (id BIGINT NOT NULL, place TEXT)"),
-        ("one row per key, the last writer wins", "CREATE TABLE sectors (sector BIGINT PRIMARY KEY, team TEXT)"),
+        (
+            "one row per key, the last writer wins",
+            "CREATE TABLE sectors (sector BIGINT PRIMARY KEY, team TEXT)",
+        ),
         ("a key of several columns", "CREATE TABLE link (a TEXT, b TEXT, km BIGINT, PRIMARY KEY (a, b))"),
         ("rows that may be there several times", "CREATE TABLE sales (item TEXT) WITH (semantics = 'bag')"),
         ("an insertion wins over a deletion", "CREATE TABLE notes (text TEXT) WITH (semantics = 'add_wins')"),
-        ("only the named site writes a row", "CREATE TABLE votes (site TEXT, n BIGINT) WITH (owner = 'site')"),
+        (
+            "only the named site writes a row",
+            "CREATE TABLE votes (site TEXT, n BIGINT) WITH (owner = 'site')",
+        ),
         (
             "events in windows that close",
-            "CREATE TABLE reading (source TEXT NOT NULL, at TIMESTAMP NOT NULL) "
-            "WITH (owner = 'source', event_time = 'at', sources = 'x, y', lateness = '30 seconds')",
+            (
+                "CREATE TABLE reading (source TEXT NOT NULL, at TIMESTAMP NOT NULL) "
+                "WITH (owner = 'source', event_time = 'at', sources = 'x, y', lateness = '30 seconds')"
+            ),
         ),
         ("a view", "CREATE MATERIALIZED VIEW v AS SELECT a FROM r"),
         ("with names for its columns", "CREATE MATERIALIZED VIEW v (one, two) AS SELECT a, b FROM r"),
         ("published by one site", "CREATE MATERIALIZED VIEW v WITH (authority = 'hub') AS SELECT a FROM r"),
         (
             "a recursive view",
-            "CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(x) AS "
-            "(SELECT a FROM r UNION SELECT s.a FROM t JOIN s ON s.a = t.x) SELECT x FROM t",
+            (
+                "CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(x) AS "
+                "(SELECT a FROM r UNION SELECT s.a FROM t JOIN s ON s.a = t.x) SELECT x FROM t"
+            ),
         ),
     ],
     "Queries": [
@@ -77,7 +87,10 @@ ACCEPTED: dict[str, list[tuple[str, str]]] = {
     "Windows over rows": [
         ("numbers", "SELECT a, row_number() OVER (PARTITION BY b ORDER BY a) AS k FROM r"),
         ("neighbours", "SELECT a, lag(a, 1, 0) OVER (ORDER BY a) AS before FROM r"),
-        ("running sums", "SELECT a, sum(a) OVER (ORDER BY a ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM r"),
+        (
+            "running sums",
+            "SELECT a, sum(a) OVER (ORDER BY a ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM r",
+        ),
         ("over peers", "SELECT a, count(*) OVER (ORDER BY b RANGE UNBOUNDED PRECEDING) AS n FROM r"),
     ],
     "Writes": [
@@ -98,7 +111,10 @@ REFUSED = [
     "CREATE TABLE t (a VARCHAR(20))",
     "CREATE VIEW v AS SELECT a FROM r",
     "CREATE MATERIALIZED VIEW v AS SELECT a FROM r ORDER BY a",
-    "CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(x) AS (SELECT a FROM r UNION ALL SELECT x FROM t) SELECT x FROM t",
+    (
+        "CREATE MATERIALIZED VIEW v AS "
+        "WITH RECURSIVE t(x) AS (SELECT a FROM r UNION ALL SELECT x FROM t) SELECT x FROM t"
+    ),
     "SELECT DISTINCT ON (b) a, b FROM r",
     "SELECT b, count(*) AS n FROM r GROUP BY ROLLUP (b)",
     "SELECT a FROM r, LATERAL (SELECT c FROM s WHERE s.a = r.a) AS t",
@@ -106,7 +122,7 @@ REFUSED = [
     "SELECT a FROM r WHERE a = ANY (SELECT a FROM s)",
     "SELECT a FROM r WHERE (a, b) IN (SELECT a, 'x' FROM s)",
     "SELECT a FROM r WHERE b ~ 'x.*'",
-    "SELECT b COLLATE \"C\" AS b FROM r",
+    'SELECT b COLLATE "C" AS b FROM r',
     "SELECT a FROM r FOR UPDATE",
     "INSERT INTO r VALUES (1, 'x') RETURNING a",
     "INSERT INTO r VALUES (1, 'x') ON CONFLICT DO NOTHING",

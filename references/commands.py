@@ -17,8 +17,9 @@ __all__ = ["page"]
 def page() -> str:
     """The whole page."""
     about = (
-        "Every command with its arguments and options, written from the code. [The command line](../CLI.md) explains them, "
-        "with what they print and read. `--debug`, which all have, shows the traceback of an error."
+        "Every command with its arguments and options, written from the code. "
+        "[The command line](../CLI.md) explains them, with what they print and read. "
+        "`--debug`, which all have, shows the traceback of an error."
     )
     lines = generated("Command reference", about)
     group: Any = typer.main.get_command(app)
@@ -79,7 +80,9 @@ def _value(parameter: Any) -> str:
     if choices:
         return "|".join(str(getattr(one, "value", one)) for one in choices)
     kind = str(parameter.type.name).upper()
-    return {"STR": "TEXT", "INT RANGE": "N", "INTEGER RANGE": "N", "INT": "N", "FLOAT": "NUMBER"}.get(kind, kind)
+    return {"STR": "TEXT", "INT RANGE": "N", "INTEGER RANGE": "N", "INT": "N", "FLOAT": "NUMBER"}.get(
+        kind, kind
+    )
 
 
 def _default(parameter: Any) -> str:

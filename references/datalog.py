@@ -19,15 +19,18 @@ ACCEPTED = [
     ("a relation", ".decl p(x: number, name: symbol)"),
     ("another name for a type", ".type Id = number"),
     ("a type of its own", ".type Name <: symbol"),
-    ("a fact", ".decl p(x: number, s: symbol)\np(1, \"a\")."),
+    ("a fact", '.decl p(x: number, s: symbol)\np(1, "a").'),
     ("a rule", ".decl p(x: number)\np(x) :- q(x, _), x < 3."),
     ("negation", ".decl p(x: number)\np(x) :- q(x, _), !r(x)."),
     ("alternatives", ".decl p(x: number)\np(x) :- (q(x, _) ; r(x)), x > 0."),
     ("several heads", ".decl a(x: number)\n.decl b(x: number)\na(x), b(x) :- r(x)."),
     ("recursion", ".decl p(x: number, y: number)\np(x, y) :- q(x, y).\np(x, z) :- p(x, y), q(y, z)."),
-    ("recursion that computes, with a bound", ".decl p(x: number)\np(x) :- r(x).\np(x + 1) :- p(x), x < 100."),
+    (
+        "recursion that computes, with a bound",
+        ".decl p(x: number)\np(x) :- r(x).\np(x + 1) :- p(x), x < 100.",
+    ),
     ("arithmetic", ".decl p(x: number)\np(z) :- q(x, y), z = x * y + x % 2."),
-    ("texts", ".decl p(s: symbol)\np(cat(s, \"!\")) :- w(s), strlen(s) > 2."),
+    ("texts", '.decl p(s: symbol)\np(cat(s, "!")) :- w(s), strlen(s) > 2.'),
     ("an aggregate of matches", ".decl p(x: number, n: number)\np(x, n) :- r(x), n = count : { q(x, _) }."),
     ("a sum of matches", ".decl p(n: number)\np(n) :- n = sum y : { q(_, y) }."),
     ("an aggregate in the head", ".decl p(x: number, m: number)\np(x, min<y>) :- q(x, y)."),
@@ -53,8 +56,8 @@ REFUSED = [
 def page() -> str:
     """The whole page."""
     about = (
-        "What the compiler accepts, after Soufflé's syntax; every example below was compiled when this page was "
-        "written. [Recursive views and Datalog](../RECURSION.md#in-datalog) explains it."
+        "What the compiler accepts, after Soufflé's syntax; every example below was compiled when this page "
+        "was written. [Recursive views and Datalog](../RECURSION.md#in-datalog) explains it."
     )
     lines = generated("Datalog reference", about)
     lines += ["The examples have these declarations before them:", "", "```", _DECLARED.strip(), "```", ""]
@@ -67,7 +70,9 @@ def page() -> str:
     lines += ["## Types", "", "Columns are never NULL.", ""]
     lines += table(("written", "is"), ((code(name), str(kind)) for name, kind in TYPES.items()))
     lines += ["## Functions", "", "Soufflé's names, and what they are here:", ""]
-    known = [(code(name), code(FUNCTIONS[meant].sql), FUNCTIONS[meant].meaning) for name, meant in SOUFFLE.items()]
+    known = [
+        (code(name), code(FUNCTIONS[meant].sql), FUNCTIONS[meant].meaning) for name, meant in SOUFFLE.items()
+    ]
     known += [(code(name), code(f"CAST(a AS {kind})"), "") for name, kind in CASTS.items()]
     known += [(code("substr(s, start, count)"), code("substr(s, start + 1, count)"), "Soufflé counts from 0")]
     lines += table(("written", "is", "meaning"), known)

@@ -42,8 +42,8 @@ _GROUPS = {
 def page() -> str:
     """The whole page."""
     about = (
-        "What the compiler accepts, written from its own tables; every example below was compiled when this page was "
-        "written. [The language](../SQL.md) explains it, and says where it differs from PostgreSQL."
+        "What the compiler accepts, written from its own tables; every example below was compiled when this "
+        "page was written. [The language](../SQL.md) explains it, and says where it differs from PostgreSQL."
     )
     lines = generated("SQL reference", about)
     lines += ["The examples are over these relations:", "", "```sql", TABLES.strip(), "```", ""]
@@ -86,7 +86,11 @@ def _types() -> list[str]:
         (
             (source, ", ".join(targets))
             for source, kind in TYPES.items()
-            if (targets := [name for name, other in TYPES.items() if other != kind and is_implicit(kind, other)])
+            if (
+                targets := [
+                    name for name, other in TYPES.items() if other != kind and is_implicit(kind, other)
+                ]
+            )
         ),
     )
     lines += ["Everything else needs CAST, where there is one:", ""]
@@ -97,7 +101,9 @@ def _types() -> list[str]:
 def _casts(source: str) -> list[str]:
     column = {"BOOLEAN": "b", "BIGINT": "n", "DECIMAL": "m", "DOUBLE": "d", "TEXT": "t", "BLOB": "x"}
     name = (column | {"DATE": "day", "TIMESTAMP": "at"})[source]
-    return ["yes" if _is_query(f"SELECT CAST({name} AS {target}) AS a FROM every") else "" for target in TYPES]
+    return [
+        "yes" if _is_query(f"SELECT CAST({name} AS {target}) AS a FROM every") else "" for target in TYPES
+    ]
 
 
 def _is_query(text: str) -> bool:
@@ -112,7 +118,10 @@ def _functions() -> list[str]:
     lines = [
         "## Functions and operators",
         "",
-        "One that *may fail* yields NULL inside a view, where it is counted in `status`, and raises `DataError` in a query.",
+        (
+            "One that *may fail* yields NULL inside a view, where it is counted in `status`; "
+            "in a query it raises `DataError`."
+        ),
         "",
     ]
     names = list(FUNCTIONS)
@@ -139,12 +148,20 @@ def _signatures(function: Function) -> str:
 
 
 def _aggregates() -> list[str]:
-    lines = ["## Aggregates", "", "All skip NULLs and take FILTER (WHERE …); the exact ones take DISTINCT.", ""]
+    lines = [
+        "## Aggregates",
+        "",
+        "All skip NULLs and take FILTER (WHERE …); the exact ones take DISTINCT.",
+        "",
+    ]
     rows = [(code(name), meaning, _results(name)) for name, meaning in AGGREGATES.items()]
     rows += [(code(name), meaning, "") for name, meaning in APPROXIMATE.items()]
     lines += table(("aggregate", "meaning", "of → gives"), rows)
     lines += ["## Window functions", "", "The exact aggregates, without DISTINCT and FILTER, and:", ""]
-    return [*lines, *table(("function", "meaning"), [(code(n), m) for n, m in {**RANKINGS, **SHIFTS}.items()])]
+    return [
+        *lines,
+        *table(("function", "meaning"), [(code(n), m) for n, m in {**RANKINGS, **SHIFTS}.items()]),
+    ]
 
 
 def _results(name: str) -> str:
@@ -173,4 +190,8 @@ def _refusals() -> list[str]:
             raise AssertionError(f"the compiler takes {text}")
     lines += table(("written", "the answer"), rows)
     names = ", ".join(code(name) for name in sorted(NOT_DETERMINISTIC))
-    return [*lines, f"Refused by name, since their result depends on when or where they are called: {names}.", ""]
+    return [
+        *lines,
+        f"Refused by name, since their result depends on when or where they are called: {names}.",
+        "",
+    ]

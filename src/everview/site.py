@@ -194,7 +194,7 @@ class Site:
         return self._reading.sorted_rows(name, inside=self._inside)
 
     def table(self, what: str, params: Parameters = None) -> Table:
-        """Return the rows of a relation or view, or of a SELECT, with their columns: as a notebook shows them.
+        """Return the rows of a relation or view, or of a SELECT, with their columns, for a notebook to show.
 
         `table("alerts").pandas()` and `.arrow()` hand them on with their types. It is what there was at one
         moment; ask again for what there is now.

@@ -1,4 +1,4 @@
-"""What a newcomer can get wrong on the way through the tutorial: one line each, which says what to do next."""
+"""What a newcomer can get wrong on the way through the tutorial: one line each, that says what to do."""
 
 import subprocess
 import sys
@@ -56,13 +56,17 @@ def misunderstood(*words):
         ("check rescu.sql", "rescu.sql does not exist; did you mean rescue.sql?"),
         (
             "init new.db -p nowhere/x.sql",
-            "nowhere/x.sql does not exist, nor does the folder nowhere; "
-            "name the file with the program's CREATE statements",
+            (
+                "nowhere/x.sql does not exist, nor does the folder nowhere; "
+                "name the file with the program's CREATE statements"
+            ),
         ),
         (
             "init new.db -p typo.sql",
-            "typo.sql, line 4, column 21: syntax error at '.': this is not expected here "
-            "(did you mean DISTINCT instead of DISTINC?)",
+            (
+                "typo.sql, line 4, column 21: syntax error at '.': this is not expected here "
+                "(did you mean DISTINCT instead of DISTINC?)"
+            ),
         ),
         (
             "init new.db -p name.sql",
@@ -83,8 +87,10 @@ def misunderstood(*words):
         ),
         (
             "insert ann.db sightings value.csv",
-            "value.csv, line 2: sightings.sector cannot hold 'seven': "
-            "expected BIGINT (a whole number of 64 bits)",
+            (
+                "value.csv, line 2: sightings.sector cannot hold 'seven': "
+                "expected BIGINT (a whole number of 64 bits)"
+            ),
         ),
         ("insert ann.db sighting seen.csv", "there is no relation sighting; there are sectors, sightings"),
         (
@@ -111,7 +117,10 @@ def misunderstood(*words):
             "why ann.db alerts 7",
             "'7' is no COLUMN=VALUE; alerts has the columns sector, what, team",
         ),
-        ("explain ann.db alarms", "there is no relation or view alarms; there are sectors, sightings, alerts"),
+        (
+            "explain ann.db alarms",
+            "there is no relation or view alarms; there are sectors, sightings, alerts",
+        ),
         (
             "sync --store ann.db nowhere/stick",
             "there is no folder nowhere to sync in; is it mounted?",
@@ -119,8 +128,10 @@ def misunderstood(*words):
         ("sync --store ann.db rescue.sql", "rescue.sql is a file; sites share a folder"),
         (
             "sync --store ann.db 127.0.0.1:8440",
-            "127.0.0.1:8440 is an address without its beginning: say http://127.0.0.1:8440 or "
-            "https://127.0.0.1:8440, or ./127.0.0.1:8440 for a folder",
+            (
+                "127.0.0.1:8440 is an address without its beginning: say http://127.0.0.1:8440 or "
+                "https://127.0.0.1:8440, or ./127.0.0.1:8440 for a folder"
+            ),
         ),
         (
             "sync --store ann.db ftp://127.0.0.1:8440",
@@ -128,18 +139,24 @@ def misunderstood(*words):
         ),
         (
             "sync --store ann.db http://127.0.0.1:1",
-            "cannot sync with http://127.0.0.1:1: no connection ([Errno 111] Connection refused); "
-            "is it running, and at the address and port that it printed?; try again later",
+            (
+                "cannot sync with http://127.0.0.1:1: no connection ([Errno 111] Connection refused); "
+                "is it running, and at the address and port that it printed?; try again later"
+            ),
         ),
         (
             "serve --store ann.db --insecure --host 0.0.0.0",
-            "without tokens only this machine may reach the server, and 0.0.0.0 is reached by others; "
-            "listen on 127.0.0.1, or give tokens",
+            (
+                "without tokens only this machine may reach the server, and 0.0.0.0 is reached by others; "
+                "listen on 127.0.0.1, or give tokens"
+            ),
         ),
         (
             "serve --store ann.db --tokens tokens.toml",
-            "cannot read the tokens in tokens.toml: No such file or directory; "
-            "`everview token --site NAME >> tokens.toml` puts one there",
+            (
+                "cannot read the tokens in tokens.toml: No such file or directory; "
+                "`everview token --site NAME >> tokens.toml` puts one there"
+            ),
         ),
         (
             "backup ann.db seen.csv",
@@ -147,8 +164,10 @@ def misunderstood(*words):
         ),
         (
             "restore seen.csv new.db",
-            "seen.csv cannot be read: file is not a database: the file is damaged, or no SQLite file; "
-            "restore it from a backup",
+            (
+                "seen.csv cannot be read: file is not a database: the file is damaged, or no SQLite file; "
+                "restore it from a backup"
+            ),
         ),
         (
             "restore monday.db new.db",
@@ -165,13 +184,17 @@ def test_what_goes_wrong_is_one_line_with_a_next_step(rescue, fails, words, said
     [
         (
             "SELEC * FROM alerts",
-            "line 1, column 9: syntax error at 'FROM': something is missing after it "
-            "(did you mean SELECT instead of SELEC?)",
+            (
+                "line 1, column 9: syntax error at 'FROM': something is missing after it "
+                "(did you mean SELECT instead of SELEC?)"
+            ),
         ),
         (
             "SELECT * FORM alerts",
-            "line 1, column 15: syntax error at 'alerts': this is not expected here "
-            "(did you mean FROM instead of FORM?)",
+            (
+                "line 1, column 15: syntax error at 'alerts': this is not expected here "
+                "(did you mean FROM instead of FORM?)"
+            ),
         ),
         (
             "SELECT * FROM alert",
@@ -217,11 +240,20 @@ def test_a_file_that_is_no_store(rescue, fails):
         ("qery ann.db x", "No such command 'qery'. Did you mean 'query'? (see `everview --help`)"),
         ("query ann.db", "Missing argument 'SQL' (see `everview query --help`)"),
         ("init ann.db", "Missing option '--program' / '-p' (see `everview init --help`)"),
-        ("insert ann.db sightings x.csv --fromat csv", "No such option: --fromat (Possible options: --format) (see"),
+        (
+            "insert ann.db sightings x.csv --fromat csv",
+            "No such option: --fromat (Possible options: --format) (see",
+        ),
         ("sync ann.db", "Missing option '--store' (see `everview sync --help`)"),
         ("serve --store ann.db", "Invalid value: say either --tokens FILE or --insecure (see"),
-        ("serve --store ann.db --insecure --port 84400", "Invalid value for '--port': 84400 is not in the range"),
-        ("hub --store h -p rescue.sql --insecure --master spark", "Invalid value: 'spark' is no master of Spark's"),
+        (
+            "serve --store ann.db --insecure --port 84400",
+            "Invalid value for '--port': 84400 is not in the range",
+        ),
+        (
+            "hub --store h -p rescue.sql --insecure --master spark",
+            "Invalid value: 'spark' is no master of Spark's",
+        ),
     ],
 )
 def test_a_command_that_is_not_understood_is_one_line_too(rescue, words, said):
@@ -257,7 +289,9 @@ def test_tokens_that_do_not_fit(rescue, run, fails, monkeypatch):
     run("init", "bob.db", "-p", "rescue.sql", "--name", "bob")
     anns, bobs = token("ann"), token("bob")
     monkeypatch.delenv("EVERVIEW_TOKEN", raising=False)
-    with serving("--store", "base.db", "-p", "rescue.sql", "--name", "base", "--tokens", "tokens.toml") as base:
+    with serving(
+        "--store", "base.db", "-p", "rescue.sql", "--name", "base", "--tokens", "tokens.toml"
+    ) as base:
 
         def told(store="bob.db"):
             line = fails("sync", "--store", store, base)
@@ -286,11 +320,9 @@ def test_peers_that_do_not_fit(rescue, run, fails, here):
     with serving("--store", "ann.db", "--insecure") as ann:
         told = fails("sync", "--store", "other.db", ann)
         assert told.startswith("the peer runs another program (hash ")
-        assert told.endswith(
-            "sites converge only under the same one: make both stores with the same file"
-        )
+        assert told.endswith("sites converge only under the same one: make both stores with the same file")
         assert fails("sync", "--store", "ann.db", ann).startswith(
-            "the peer is this same site, or a copy of its file that is open at the same time; name another peer"
+            "the peer is this same site, or a copy of its file that is open at the same time; name another"
         )
         port = ann.rpartition(":")[2]
         assert fails("sync", "--store", "other.db", f"https://127.0.0.1:{port}") == (
@@ -324,7 +356,8 @@ def test_a_port_where_something_else_answers(rescue, fails):
     try:
         address = f"http://127.0.0.1:{other.server_port}"
         assert fails("sync", "--store", "ann.db", address) == (
-            f"cannot sync with {address}: it answers with status 501, as no Everview server does; is it the right port?"
+            f"cannot sync with {address}: it answers with status 501, as no Everview server does; "
+            "is it the right port?"
         )
     finally:
         other.shutdown()

@@ -6,6 +6,7 @@ Ctrl-C, and the rest is what is shown. A comment `<!-- again -->` before a block
 not see it yet tries again.
 """
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +66,7 @@ def _typed(body: str) -> list[Typed]:
 def _mark_those_that_stay(blocks: list[Block]) -> None:
     for terminal in {block.terminal for block in blocks}:
         lines = [typed for block in blocks if block.terminal == terminal for typed in block.typed]
-        for typed, following in zip(lines, lines[1:], strict=False):
+        for typed, following in itertools.pairwise(lines):
             typed.stays = following.line == INTERRUPT
 
 

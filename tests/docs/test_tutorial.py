@@ -1,4 +1,4 @@
-"""The tutorial, typed in line by line: real processes in an empty folder, and what they show is what it says."""
+"""The tutorial, typed in line by line: real processes in an empty folder show what it says."""
 
 from pathlib import Path
 

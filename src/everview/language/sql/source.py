@@ -17,16 +17,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import ProgramError
 from everview.language.sql.dialect import Dialect, Token
+from everview.language.sql.misspelt import misspelt
 
 __all__ = ["Source", "folded", "nearest", "words"]
-
-_KEYWORDS = (
-    "CREATE TABLE MATERIALIZED VIEW PRIMARY WITH RECURSIVE SELECT DISTINCT FROM WHERE JOIN LEFT RIGHT FULL INNER "
-    "CROSS NATURAL USING GROUP ORDER HAVING LIMIT OFFSET UNION INTERSECT EXCEPT BETWEEN LIKE EXISTS CASE WHEN THEN "
-    "ELSE FILTER PARTITION OVER INSERT INTO VALUES UPDATE DELETE NULL"
-).split()
-_LOOK_BACK, _LEAST_LETTERS, _NEAR = 4, 4, 0.75
-"""A misspelt keyword is taken for a name, so the error comes a few words later."""
 
 
 def folded(identifier: exp.Expr) -> str:
@@ -107,23 +100,13 @@ class Source:
             reason = "something is missing after it"
         reason = re.sub(r" but got <Token.*", "", reason)  # the parser's own words for a place in the text
         begins = max(column - len(highlight) + 1, 1)
+        offset = self._line_starts[line - 1] + begins - 1
         return ProgramError(
             f"syntax error{near}: {reason[:1].lower()}{reason[1:]}",
             line=line,
             column=begins,
-            hint=self._misspelt(self._line_starts[line - 1] + begins - 1),
+            hint=misspelt(self.tokens[: bisect.bisect_right(self._starts, offset)]),
         )
-
-    def _misspelt(self, offset: int) -> str | None:
-        """A hint, if one of the few words that end here is nearly a keyword: SELEC is read as a name."""
-        end = bisect.bisect_right(self._starts, offset)
-        for token in reversed(self.tokens[max(0, end - _LOOK_BACK) : end]):
-            word = token.text.upper()
-            if token.token_type is TokenType.VAR and len(word) >= _LEAST_LETTERS:
-                close = get_close_matches(word, _KEYWORDS, n=1, cutoff=_NEAR)
-                if close:
-                    return f"did you mean {close[0]} instead of {token.text}?"
-        return None
 
     def _token_error(self, error: TokenError) -> ProgramError:
         opened = _unclosed(self.text)
