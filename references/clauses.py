@@ -7,7 +7,9 @@ __all__ = ["ACCEPTED", "REFUSED", "TABLES"]
 TABLES = """
 CREATE TABLE r (a BIGINT, b TEXT);
 CREATE TABLE s (a BIGINT, c DOUBLE);
-CREATE TABLE every (b BOOLEAN, n BIGINT, m DECIMAL(10,2), d DOUBLE, t TEXT, x BLOB, day DATE, at TIMESTAMP);
+CREATE TABLE every (
+    b BOOLEAN, n BIGINT, m DECIMAL(10,2), d DOUBLE, t TEXT, x BLOB, day DATE, at TIMESTAMP
+);
 """
 
 ACCEPTED: dict[str, list[tuple[str, str]]] = {

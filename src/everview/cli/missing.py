@@ -15,6 +15,6 @@ def missing_file(path: Path, wanted: str) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"{path} does not exist, nor does the folder {folder}; {wanted}"
-    there = [one.name for one in folder.iterdir() if one.is_file()]
-    close = get_close_matches(path.name, there, n=1)
-    return f"{path} does not exist; " + (f"did you mean {folder / close[0]}?" if close else wanted)
+    alike = {one.stem: one for one in folder.iterdir() if one.is_file() and one.suffix == path.suffix}
+    close = get_close_matches(path.stem, alike, n=1)
+    return f"{path} does not exist; " + (f"did you mean {alike[close[0]]}?" if close else wanted)
