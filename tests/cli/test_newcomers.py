@@ -364,6 +364,25 @@ def test_a_port_where_something_else_answers(rescue, fails):
         other.server_close()
 
 
+def test_a_hub_that_cannot_be_opened_is_told_before_spark_starts(rescue, fails, monkeypatch):
+    from everview.hub.files import open_files
+    from everview.hub.lease import Lock
+    from everview.hub.record import Record, commit
+
+    monkeypatch.setattr("everview.cli.hubs._session", None)
+    words = ["hub", "--store", "h", "-p", "rescue.sql", "--insecure", "--port", "0"]
+    files = open_files("h")
+    held = Lock.take(files)
+    told = fails(*words)
+    assert "/h is open already, by process " in told
+    assert told.endswith(": close that hub, or end its process")
+    held.give_up()
+    commit(files, Record(refresh=0, number=1, program="another", ids=True))
+    assert fails(*words) == (
+        "this store was made by another program: open it with that one, or give a new folder"
+    )
+
+
 def test_a_name_that_another_site_has(rescue, run):
     """Names are labels, so it is no error; but it is said, and so is what to do."""
     run("init", "two.db", "-p", "rescue.sql", "--name", "ann")

@@ -97,9 +97,7 @@ def test_check_tells_programs_what_is_wrong(here):
 @pytest.mark.parametrize("content", [b"\xff\xfe", None])
 def test_check_of_what_cannot_be_read(fails, here, content):
     if content is None:
-        assert fails("check", ".") == (
-            ". is no file; name the file with the program's CREATE statements"
-        )
+        assert fails("check", ".") == (". is no file; name the file with the program's CREATE statements")
     else:
         Path("bad.sql").write_bytes(content)
         assert "cannot read bad.sql" in fails("check", "bad.sql")

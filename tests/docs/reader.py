@@ -17,17 +17,19 @@ class Reader:
     """Reads a story in a folder, with a terminal for each name that the page has.
 
     The ports of the page may be taken on this machine, so other ones are typed in their place, and shown.
+    What is in the folder `programs` is found before what is installed.
     """
 
-    def __init__(self, folder: Path, ports: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, ports: tuple[str, ...] = (), programs: Path | None = None) -> None:
         self._folder = folder
         self._terminals: dict[str, Terminal] = {}
         self._names: dict[str, str] = {}  # group → the word that the page has
         self._meant: dict[str, str] = {}  # that word → what really stood there
         self._ports = dict(zip(ports, free_ports(len(ports)), strict=True))
-        bin_ = str(Path(sys.executable).parent)
-        known = {key: value for key, value in os.environ.items() if not key.startswith("EVERVIEW_TOKEN")}
-        self._env = {**known, "PATH": f"{bin_}{os.pathsep}{known['PATH']}", "HOME": str(folder)}
+        known = {key: value for key, value in os.environ.items() if key != "EVERVIEW_TOKEN"}
+        first = [str(programs)] if programs is not None else []
+        path = os.pathsep.join([*first, str(Path(sys.executable).parent), known["PATH"]])
+        self._env = {**known, "PATH": path, "HOME": str(folder)}
 
     def __enter__(self):
         return self
