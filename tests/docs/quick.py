@@ -1,8 +1,8 @@
 """An `everview` that answers at once: a process that has loaded it already, and forks for every command.
 
-Each command is still a process of its own, with the terminal, folder and environment of the shell that typed it;
-what is saved is half a second of imports. What stays until Ctrl-C is started anew, since Ctrl-C reaches only
-what the shell itself has started. The tutorial does without all this.
+Each command is still a process of its own, with the terminal, folder and environment of the shell that
+typed it; half a second of imports is saved. What stays until Ctrl-C is started anew, since Ctrl-C reaches
+only what the shell itself has started. The tutorial does without all this.
 """
 
 import json
@@ -45,7 +45,7 @@ class Quick:
 
 
 def serve(address: str) -> None:
-    import everview.cli.app  # noqa: F401 - so that no command has to load it
+    import everview.cli.app
     import everview.cli.queries
     import everview.cli.tables
     import everview.site  # noqa: F401
@@ -53,7 +53,8 @@ def serve(address: str) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
-        print("ready", flush=True)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         while True:
             to, _ = listener.accept()
             with to:
@@ -77,7 +78,7 @@ def _run(ends: list[int], words: list[str], folder: str, environ: dict[str, str]
     os.environ.clear()
     os.environ.update(environ)
     sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, closefd=False)  # noqa: PTH123, SIM115 - they are there until it ends
+        open(number, mode, closefd=False)  # noqa: SIM115 - they are there until it ends
         for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     sys.argv = words

@@ -194,11 +194,11 @@ def test_a_proof_in_a_notebook(open_site):
                 SELECT a, b FROM link UNION SELECT t.a, link.b FROM t JOIN link ON t.b = link.a
             ) SELECT a, b FROM t;
     """)
-    site.insert("link", [("a", "b"), ("b", "c")])
-    why = site.why("reach", ("a", "c"))
+    site.insert("link", [("<i>", "b"), ("b", "c")])
+    why = site.why("reach", ("<i>", "c"))
     lists = parsed(why._repr_html_()).findall("ul")
     texts = [item.text for item in lists[0].iter("li")]
-    assert texts == ["reach(a, c)", "t(a, b)", "link(a, b)", "link(b, c)"]
+    assert texts == ["reach(<i>, c)", "t(<i>, b)", "link(<i>, b)", "link(b, c)"]
 
 
 def test_a_tree_is_as_deep_as_its_lines():
