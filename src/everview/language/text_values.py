@@ -1,4 +1,8 @@
-r"""Values as text, read in the form that they are written in (see `language.shown`), in CSV and JSON alike.
+r"""Values as text: one form for each type, written and read alike in CSV, JSON and on the screen.
+
+BOOLEAN is `true` or `false`; BIGINT its digits; DECIMAL all digits of its scale; DOUBLE the shortest
+digits that read back as the same number, `NaN`, `Infinity` or `-Infinity`; DATE `2026-01-31`; TIMESTAMP
+`2026-01-31T12:30:00Z` in UTC, with up to six digits of a second; BLOB pairs of hexadecimal digits.
 
 Reading also takes what SQL's CAST takes: `t`, `yes` or `1` for true, spaces around a value, a space
 for the T, any offset from UTC (none means UTC), `\x` before hexadecimal digits. It never rounds.
@@ -16,7 +20,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
 from everview.language.casts import CastError, cast_value
-from everview.language.shown import write_text
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, DOUBLE, TEXT, Kind, Type
 
 __all__ = ["UnreadableError", "read_text", "read_texts", "write_text"]
@@ -32,6 +35,33 @@ class UnreadableError(ValueError):
         self.text = text
         self.expected = expected
         super().__init__(f"{text!r} is no {expected}")
+
+
+def write_text(value: Any) -> str:
+    """A value, not NULL, in its one form."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _write_double(value)
+        case decimal.Decimal():
+            return f"{value:f}"
+        case bytes():
+            return value.hex()
+        case dt.datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case dt.date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _write_double(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def read_text(text: str, target: Type) -> Any:
