@@ -150,8 +150,7 @@ class Conversation(Teller):
         if message.program != self._store.program.hash:
             raise SyncError(
                 f"the peer runs another program (hash {message.program[:12]}, not "
-                f"{self._store.program.hash[:12]}); sites converge only under the same one: "
-                "make both stores with the same file"
+                f"{self._store.program.hash[:12]}); sites converge only under the same one"
             )
         if message.sites[0] == self._knowledge.incarnation:
             raise SyncError(
