@@ -11,6 +11,7 @@ PORTS = ("8440", "8441")
 
 
 @pytest.mark.spark  # it starts one of its own
+@pytest.mark.timeout(900)  # some thirty processes, on a machine that does other things besides
 def test_the_tutorial_is_true(tmp_path):
     with Reader(tmp_path, PORTS) as reader:
         reader.follow(story(PAGE))
