@@ -35,7 +35,10 @@ class Quick:
         shim.write_text(SHIM.format(python=sys.executable, address=address))
         shim.chmod(0o755)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.docs.quick", address], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.docs.quick", address],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
         )
         assert self._process.stdout.readline() == "ready\n"
 
