@@ -1,5 +1,6 @@
 """What a newcomer can get wrong on the way through the tutorial: one line each, that says what to do."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -230,8 +231,17 @@ def test_a_store_of_another_program(rescue, fails):
 
 def test_a_file_that_is_no_store(rescue, fails):
     told = fails("query", "rescue.sql", "SELECT 1 AS a")
-    assert told.startswith("rescue.sql cannot be opened: ")
+    assert told == "rescue.sql is a text; name the file that `everview init` has made"
+    Path("photo.db").write_bytes(b"\xff\xd8\xff\xe0" * 2000)
+    told = fails("query", "photo.db", "SELECT 1 AS a")
+    assert told.startswith("photo.db cannot be opened: ")
     assert "no SQLite file" in told
+    with sqlite3.connect("music.db") as other:
+        other.execute("CREATE TABLE songs (title TEXT)")
+    other.close()
+    assert fails("query", "music.db", "SELECT 1 AS a") == (
+        "music.db is a database of something else, not an Everview store; choose another path"
+    )
 
 
 @pytest.mark.parametrize(
