@@ -9,7 +9,7 @@ CASES ?= 0
 CLASSES := $(VENV)/spark.jsa
 export EVERVIEW_CLASS_ARCHIVE := $(CURDIR)/$(CLASSES)
 
-.PHONY: help demo docs test check format bench long keep-regressions clean
+.PHONY: help demo docs references test check format bench long keep-regressions clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -41,6 +41,9 @@ check: .venv  ## formatting, lint, types, import layers, links in the documentat
 
 docs: .venv  ## the documentation as pages, in build/site
 	$(BIN)/zensical build --clean --strict
+
+references: .venv  ## write the references of the documentation from the code
+	$(BIN)/python -m references
 
 format: .venv  ## format and fix what can be fixed
 	$(BIN)/ruff format .

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 SPARK = ("HUB.md", "SPARK.md", "STREAMS.md")
 EXAMPLES = [
-    pytest.param(page, id=page.name, marks=[pytest.mark.spark] if page.name in SPARK else [])
+    pytest.param(
+        page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.spark] if page.name in SPARK else []
+    )
     for page in PAGES
     if PYTHON.search(page.read_text())
 ]
@@ -32,7 +34,7 @@ def test_the_readme_example_is_about_twenty_lines():
     assert len(lines) <= 20
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     text = page.read_text()
     for target in re.findall(r"\]\(([^)]+)\)", text):
@@ -67,5 +69,6 @@ def test_the_tree_speaks_of_the_project_alone():
 
 
 def test_every_page_is_in_the_site():
-    listed = set(re.findall(r"\b(\w+\.md)\b", (ROOT / "mkdocs.yml").read_text()))
-    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
+    listed = set(re.findall(r"[\w/-]+\.md\b", (ROOT / "mkdocs.yml").read_text()))
+    docs = ROOT / "docs"
+    assert listed == {str(page.relative_to(docs)) for page in docs.glob("**/*.md")}

@@ -35,8 +35,21 @@ from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, sync_with
+from everview.tables import html
+from everview.tables.table import Table
 
-__all__ = ["Backup", "Change", "ChangeLog", "Logged", "Progress", "Provenance", "Site", "SyncReport", "Watch"]
+__all__ = [
+    "Backup",
+    "Change",
+    "ChangeLog",
+    "Logged",
+    "Progress",
+    "Provenance",
+    "Site",
+    "SyncReport",
+    "Table",
+    "Watch",
+]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
 Parameters = Mapping[str, Any] | Sequence[Any] | None
@@ -170,16 +183,8 @@ class Site:
 
     def query(self, sql: str, params: Parameters = None) -> list[dict[str, Any]]:
         """Run a SELECT over relations and views; return its rows as dicts, in its order."""
-        statement = self._bind(sql)
-        if not isinstance(statement, Query):
-            raise DataError("query() takes a SELECT; writes go to execute()")
-        given = arguments(statement.parameters, params)
-        names = [column.name for column in statement.plan.schema]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ProgramError(f"the query has two columns {twice}", hint="name them apart with AS")
-        self._catch_up()
-        rows = self._reading.rows_of(statement.plan, given, inside=self._inside)
+        schema, rows = self._asked(sql, params)
+        names = [column.name for column in schema]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
@@ -187,6 +192,18 @@ class Site:
         self._hosted(name)
         self._catch_up()
         return self._reading.sorted_rows(name, inside=self._inside)
+
+    def table(self, what: str, params: Parameters = None) -> Table:
+        """Return the rows of a relation or view, or of a SELECT, with their columns, for a notebook to show.
+
+        `table("alerts").pandas()` and `.arrow()` hand them on with their types. It is what there was at one
+        moment; ask again for what there is now.
+        """
+        if params is None and what in self._store.engine.hosted():
+            return Table(self._hosted(what), self.rows(what), what)
+        if params is None and what.isidentifier():
+            self._hosted(what)  # no SELECT is one word: say what there is instead
+        return Table(*self._asked(what, params))
 
     def why(self, name: str, row: Mapping[str, Any] | Sequence[Any]) -> Provenance:
         """Say which rows of relations a row of a view, or of a relation, is there for."""
@@ -325,6 +342,19 @@ class Site:
             self._hosted(name)
         return statement
 
+    def _asked(self, sql: str, params: Parameters) -> tuple[Schema, list[tuple[Any, ...]]]:
+        """The columns, each of another name, and the rows of a SELECT."""
+        statement = self._bind(sql)
+        if not isinstance(statement, Query):
+            raise DataError("query() takes a SELECT; writes go to execute()")
+        given = arguments(statement.parameters, params)
+        names = [column.name for column in statement.plan.schema]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ProgramError(f"the query has two columns {twice}", hint="name them apart with AS")
+        self._catch_up()
+        return statement.plan.schema, self._reading.rows_of(statement.plan, given, inside=self._inside)
+
     def _closing(self) -> Closing:
         if self._replica.closing is None:
             raise DataError("this site hosts no windowed relation: none is declared WITH (event_time = …)")
@@ -347,3 +377,17 @@ class Site:
 
     def __repr__(self) -> str:
         return f"<Site {self.name!r} at {self._store.path}>"
+
+    def _repr_html_(self) -> str:
+        state = self._reading.status(inside=self._inside)
+        rows = [
+            (kind, name, f"{number:,}", ", ".join(map(str, self.program.schema(name))))
+            for kind in ("relation", "view")
+            for name, number in state[f"{kind}s"].items()
+        ]
+        called = state["name"] or "a site without a name"
+        return (
+            html.heading(f"{called} at {state['path']}")
+            + html.table(("", "name", "rows", "columns"), rows, numbers=(False, False, True, False))
+            + html.note(f"{state['commits']:,} commits; incarnation {state['incarnation']}")
+        )

@@ -44,7 +44,11 @@ def test_init_with_a_wrong_program_leaves_no_file(fails, here):
 
 def test_init_needs_a_folder_and_a_program(fails, here):
     assert "no folder" in fails("init", "nowhere/s.db", "-p", "p.sql")
-    assert fails("init", "s.db", "-p", "nowhere.sql") == "nowhere.sql does not exist"
+    assert fails("init", "s.db", "-p", "nowhere.sql") == (
+        "nowhere.sql does not exist; name the file with the program's CREATE statements"
+    )
+    Path("rescue.sql").write_text("")
+    assert fails("init", "s.db", "-p", "resuce.sql") == "resuce.sql does not exist; did you mean rescue.sql?"
 
 
 def test_check_prints_relations_and_views(run):
@@ -93,7 +97,7 @@ def test_check_tells_programs_what_is_wrong(here):
 @pytest.mark.parametrize("content", [b"\xff\xfe", None])
 def test_check_of_what_cannot_be_read(fails, here, content):
     if content is None:
-        assert fails("check", ".") == ". is no file"
+        assert fails("check", ".") == (". is no file; name the file with the program's CREATE statements")
     else:
         Path("bad.sql").write_bytes(content)
         assert "cannot read bad.sql" in fails("check", "bad.sql")

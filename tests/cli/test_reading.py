@@ -67,7 +67,7 @@ def test_parameters(run, full):
         ("SELEC 1", [], "line 1, column"),
         ("SELECT 1 FROM nosuch", [], "line 1, column 15: there is no relation or view nosuch"),
         ("SELECT 1 / 0 AS x", [], "division by zero"),
-        ("DELETE FROM visit", [], "query() takes a SELECT"),
+        ("DELETE FROM visit", [], "a query is a SELECT; `everview insert` and `everview delete` write"),
         ("SELECT p.id, v.id FROM person p JOIN visit v ON p.id = v.id", [], "two columns of the query"),
         ("SELECT id FROM visit WHERE id = ?", [], "no value for parameter 1"),
         ("SELECT id FROM visit WHERE id = ?", ["x"], "parameter 1 cannot be 'x': expected BIGINT"),
@@ -141,7 +141,7 @@ def test_why_tells_null_from_the_empty_text(run, store):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (["name=Ann"], "a row of seen needs every column; place is missing"),
+        (["name=Ann"], "a row of seen needs every column; say place=… too, or place= for NULL"),
         (["name=Ann", "plce=Oslo"], "seen has no column plce; its columns are name, place"),
         (["Ann"], "'Ann' is no COLUMN=VALUE; seen has the columns name, place"),
         (['["Ann"]'], "seen has 2 columns (name, place), the row has 1"),
@@ -161,8 +161,8 @@ def test_why_reads_values_as_the_views_types(fails, full):
 def test_explain(run, full, fails, here):
     with ev.Site.open(here / full) as site:
         assert run("explain", full, "seen") == site.explain("seen") + "\n"
-    assert fails("explain", full, "nosuch") == "there is no relation or view nosuch"
-    assert fails("why", full, "nosuch", "a=1") == "there is no relation or view nosuch"
+    said = "there is no relation or view nosuch; there are person, visit, link, tag, seen, per_place"
+    assert fails("explain", full, "nosuch") == fails("why", full, "nosuch", "a=1") == said
 
 
 def test_status(run, full):

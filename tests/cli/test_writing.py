@@ -269,8 +269,12 @@ def test_what_is_not_there(store, fails, here):
     Path("v.txt").write_text("id,place\n")
     Path("folder.csv").mkdir()
     Path("latin.csv").write_bytes(b"id,place\n1,\xe9\n")
-    assert fails("insert", store, "visit", "no.csv") == "no.csv does not exist"
-    assert fails("insert", store, "visit", "folder.csv") == "folder.csv is no file"
+    assert fails("insert", store, "visit", "no.csv") == (
+        "no.csv does not exist; name a file of rows, or - for standard input"
+    )
+    assert fails("insert", store, "visit", "folder.csv") == (
+        "folder.csv is no file; name a file of rows, or - for standard input"
+    )
     assert fails("insert", store, "visit", "latin.csv") == "latin.csv is not UTF-8: it has a byte 0xe9"
     assert "say --format" in fails("insert", store, "visit", "v.txt")
     assert "say --format" in fails("insert", store, "visit", "-")

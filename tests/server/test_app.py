@@ -393,10 +393,10 @@ def test_a_transport_carries_its_token(serve, replica, tokens):
     other = FakeReplica("other")
     with closing(HttpTransport(address, token=WRITER)) as way:
         assert way.sync(other).received_rows == 1
-    for token in (None, "wrong"):
+    for token, said in ((None, "needs a token"), ("wrong", "does not know this token")):
         with (
             closing(HttpTransport(address, token=token)) as way,
-            pytest.raises(SyncError, match="needs a token") as caught,
+            pytest.raises(SyncError, match=said) as caught,
         ):
             way.sync(other)
         assert (caught.value.peer, caught.value.retry) == (address, False)

@@ -38,8 +38,10 @@ class _Group(TyperGroup):
         """Run it; an error becomes a line and exit status 1, or with --debug a traceback."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, TyperException, BrokenPipeError):
+        except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
+        except TyperException as error:
+            _misunderstood(ctx, error)
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None  # what a shell expects of SIGINT
@@ -52,6 +54,15 @@ class _Group(TyperGroup):
         except Exception as error:  # noqa: BLE001 - whatever it is, it is one line without --debug
             said = f"{type(error).__name__}: {error}"
             _give_up(ctx, error, f"this is a defect of Everview ({said}); --debug shows where")
+
+
+def _misunderstood(ctx: typer.Context, error: TyperException) -> None:
+    """Say in one line what is wrong with the command, and where its help is; status 2."""
+    where = getattr(error, "ctx", None) or ctx
+    typer.secho("error: ", nl=False, err=True, fg="red", bold=True)
+    said = " ".join(error.format_message().split()).rstrip(".")
+    typer.echo(f"{said} (see `{where.command_path} --help`)", err=True)
+    raise typer.Exit(error.exit_code) from None
 
 
 def _give_up(ctx: typer.Context, error: BaseException, message: str) -> None:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from everview.cli.listening import Cert, Host, Insecure, Key, Port, TokensFile, check_tokens, say_ready
+from everview.cli.listening import (
+    Cert,
+    Host,
+    Insecure,
+    Key,
+    Port,
+    TokensFile,
+    check_free,
+    check_tokens,
+    say_ready,
+)
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
 from everview.cli.options import Debug
 from everview.cli.programs import loaded_program
@@ -18,6 +28,8 @@ from everview.errors import EverviewError, StoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from everview.language.program import Program
 
 __all__ = ["hub"]
 
@@ -101,6 +113,8 @@ def hub(  # noqa: PLR0913 - as many as there are options
     from everview.server import Limits, Listener, Tokens  # noqa: PLC0415
 
     access = None if tokens is None else Tokens(tokens, list(parsed.names()))
+    check_free(host, port)
+    _check_store(store, options, parsed)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with ExitStack() as stack:
         stack.enter_context(logging_to_stderr(log_format, log_level))
@@ -135,6 +149,22 @@ def hub(  # noqa: PLR0913 - as many as there are options
         stopped.wait()
     if service.pipeline.is_lost:
         raise StoreError(str(service.pipeline.error), path=store)
+
+
+def _check_store(uri: str, options: dict[str, str], program: Program) -> None:
+    """Refuse a store that cannot be opened before Spark is started, which takes a while."""
+    import everview  # noqa: PLC0415 - not needed for --help
+
+    _ = everview.Hub  # or an error that says which extra is missing
+    from everview.hub.files import open_files  # noqa: PLC0415
+    from everview.hub.lease import Lock  # noqa: PLC0415
+    from everview.hub.record import latest  # noqa: PLC0415
+
+    files = open_files(uri, options or None)
+    lock = Lock.take(files)
+    if lock is not None:
+        lock.give_up()
+    latest(files, program.hash)
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from everview.server import Listener
 
-__all__ = ["Cert", "Host", "Insecure", "Key", "Port", "TokensFile", "check_tokens", "say_ready"]
+__all__ = ["Cert", "Host", "Insecure", "Key", "Port", "TokensFile", "check_free", "check_tokens", "say_ready"]
 
 Host: TypeAlias = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 Port: TypeAlias = Annotated[
@@ -37,6 +37,13 @@ def check_tokens(tokens: Path | None, *, insecure: bool) -> None:
     """One of the two must be said."""
     if (tokens is None) != insecure:
         raise typer.BadParameter("say either --tokens FILE or --insecure")
+
+
+def check_free(host: str, port: int) -> None:
+    """Refuse a port that is taken, for a command that takes long to get where it listens."""
+    from everview.server.listener import bound  # noqa: PLC0415 - not needed for --help
+
+    bound(host, port).close()
 
 
 def say_ready(what: object, listener: Listener, *, tokens: bool, secure: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sized
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from everview.site import Site
 
 __all__ = ["Debug", "Json", "Store", "StoreOption", "count", "open_store", "print_json", "size"]
+
+_SQLITE = b"SQLite format 3\0"
+"""How every store begins."""
 
 
 def _remember(ctx: typer.Context, debug: bool) -> bool:  # noqa: FBT001 - typer calls it so
@@ -45,6 +49,11 @@ def open_store(path: Path) -> Site:
         raise StoreError(
             f"{path} {problem}; `everview init {path} --program FILE` creates a store", path=str(path)
         )
+    begins = b""
+    with suppress(OSError), path.open("rb") as file:  # what cannot be read is said when it is opened
+        begins = file.read(len(_SQLITE))
+    if begins and begins != _SQLITE and begins.isascii():
+        raise StoreError(f"{path} is a text; name the file that `everview init` has made", path=str(path))
     return Site.open(path)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from everview.cli.missing import missing_file
 from everview.cli.options import Debug, Json, Store, count, print_json
 from everview.errors import EverviewError, ProgramError, StoreError
 
@@ -105,7 +106,7 @@ def loaded_program(path: Path) -> Program:
     from everview.language.program import Program  # noqa: PLC0415 - not needed for --help
 
     if not path.is_file():
-        raise ProgramError(f"{path} {'is no file' if path.exists() else 'does not exist'}")
+        raise ProgramError(missing_file(path, "name the file with the program's CREATE statements"))
     try:
         return Program.load(path)
     except ProgramError as error:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from everview.cli.json_lines import decoder, read_member
-from everview.cli.text_values import UnreadableError, read_text
 from everview.errors import DataError
 from everview.language.expressions import Parameter
 from everview.language.plan import Schema
+from everview.language.statements import Query
+from everview.language.text_values import UnreadableError, read_text
 from everview.language.types import Field, Type
 from everview.site import Site
 
@@ -19,7 +20,9 @@ __all__ = ["read_row", "run_query"]
 
 def run_query(site: Site, sql: str, params: Sequence[str]) -> tuple[Schema, list[tuple[Any, ...]]]:
     """The columns and rows of a SELECT; `params` are texts for its parameters."""
-    statement = site.program.bind_query(sql)
+    statement = site.program.bind(sql)
+    if not isinstance(statement, Query):
+        raise DataError("a query is a SELECT; `everview insert` and `everview delete` write")
     schema = statement.plan.schema
     names = [field.name for field in schema]
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
@@ -69,7 +72,8 @@ def read_row(view: str, schema: Schema, words: Sequence[str]) -> tuple[Any, ...]
         )
     missing = [name for name in fields if name not in given]
     if missing:
-        raise DataError(f"a row of {view} needs every column; {', '.join(missing)} is missing")
+        also = " ".join(f"{name}=…" for name in missing)
+        raise DataError(f"a row of {view} needs every column; say {also} too, or {missing[0]}= for NULL")
     return tuple(given[name] for name in fields)
 
 

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from everview.cli.chunks import CHUNK, Chunk
 from everview.cli.csv_files import read_csv
 from everview.cli.json_lines import read_json_lines
+from everview.cli.missing import missing_file
 from everview.cli.parquet_files import read_parquet
 from everview.errors import DataError
 from everview.language.relations import Relation
@@ -52,8 +53,7 @@ class Source:
     def named(cls, path: str, form: Format | None = None) -> Source:
         """The source of that name; DataError when it is not there, or its format cannot be told."""
         if path != STDIN and not Path(path).is_file():
-            problem = "is no file" if Path(path).exists() else "does not exist"
-            raise DataError(f"{path} {problem}")
+            raise DataError(missing_file(Path(path), "name a file of rows, or - for standard input"))
         found = form or _EXTENSIONS.get(Path(path).suffix.lower())
         if found is None:
             what = (

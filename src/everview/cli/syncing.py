@@ -84,7 +84,19 @@ def _once(site: Site, way: Transport, *, as_json: bool) -> EverviewError | None:
             print_json({"peer": way.peer, "error": str(error), "retry": getattr(error, "retry", False)})
         return error
     show_report(way.peer, report, as_json=as_json)
+    _warn_of_namesakes(site)
     return None
+
+
+def _warn_of_namesakes(site: Site) -> None:
+    """Names are labels, and two sites may have one; but tokens, owners and `why` go by them."""
+    members = site.replica.members()["members"]
+    if site.name and any(one["name"] == site.name and not one["expired"] for one in members):
+        typer.echo(
+            f"warning: another site is called {site.name}, too, and tokens, owners and `why` go by names; "
+            "make one of them anew with --name, or put it back from a backup with `everview restore --name`",
+            err=True,
+        )
 
 
 def show_report(peer: str, report: SyncReport, *, as_json: bool) -> None:

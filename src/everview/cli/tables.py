@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from everview.cli.text_values import write_text
+from everview.language.shown import shown
 from everview.language.types import Field, Kind
 
 __all__ = ["print_rows", "shown"]
@@ -20,16 +20,6 @@ _TABLE_ROWS = 2_000
 """More rows than this are plain on a terminal too: nobody admires them, and a table takes its time."""
 
 _NUMBERS = (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL)
-
-
-def shown(value: Any) -> str:
-    """A value on one line, without control characters."""
-    if value is None:
-        return "NULL"
-    text = write_text(value)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def print_rows(schema: Sequence[Field], rows: Sequence[Row]) -> None:

@@ -92,7 +92,8 @@ class Program:
         """The columns of a relation or view; DataError if there is none of that name."""
         found = self.relations.get(name) or self.views.get(name)
         if found is None:
-            raise DataError(f"there is no relation or view {name}", relation=name)
+            there = ", ".join(one for one in self.names() if not one.startswith("everview_"))
+            raise DataError(f"there is no relation or view {name}; there are {there}", relation=name)
         return found.schema
 
     def names(self) -> Iterator[str]:

@@ -153,10 +153,14 @@ class Conversation(Teller):
                 f"{self._store.program.hash[:12]}); sites converge only under the same one"
             )
         if message.sites[0] == self._knowledge.incarnation:
-            raise SyncError("the peer is this same site, or a copy of its file that is open at the same time")
+            raise SyncError(
+                "the peer is this same site, or a copy of its file that is open at the same time; "
+                "name another peer, or make the copy by `everview backup` and `everview restore`"
+            )
         if rights.site is not None and message.names[0] != rights.site:
             raise SyncError(
-                f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}"
+                f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}; "
+                f"use a token of {message.names[0]!r}, or a store made with --name {rights.site}"
             )
 
     def _meet(

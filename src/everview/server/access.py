@@ -97,7 +97,10 @@ class Tokens:
             text = self._path.read_text(encoding="utf-8")
             document = tomllib.loads(text)
         except OSError as error:
-            raise DataError(f"cannot read the tokens in {self._path}: {error.strerror}") from None
+            raise DataError(
+                f"cannot read the tokens in {self._path}: {error.strerror}; "
+                f"`everview token --site NAME >> {self._path}` puts one there"
+            ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise DataError(f"{self._path} is not TOML: {error}") from None
         listed = document.pop("token", [])

@@ -22,7 +22,7 @@ from everview.server.app import Limits, application
 from everview.server.patience import impatient
 from everview.server.service import Service
 
-__all__ = ["Listener"]
+__all__ = ["Listener", "bound"]
 
 GRACE_SECONDS = 5
 KEEP_ALIVE_SECONDS = 60
@@ -58,7 +58,7 @@ class Listener:
             )
         _check_certificate(cert, key)
         self._app = application(replica, access or Open(), limits, service)
-        self._socket = _bound(host, port)
+        self._socket = bound(host, port)
         shown = f"[{host}]" if ":" in host else host
         scheme = "https" if cert else "http"
         self.address = f"{scheme}://{shown}:{self._socket.getsockname()[1]}"
@@ -120,7 +120,7 @@ class Listener:
         self.stop()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """Return a socket on which nobody listens yet, so that the port is known and errors are ours."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -134,7 +134,9 @@ def _bound(host: str, port: int) -> socket.socket:
             raise
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SyncError(f"cannot listen on {host}, port {port}: {reason}") from None
+        raise SyncError(
+            f"cannot listen on {host}, port {port}: {reason}; --port chooses another, and 0 any that is free"
+        ) from None
     return found
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 from everview.language.plan import Schema
 from everview.language.types import Field, Kind, Type
 from everview.language.values import canonical_double
+from everview.tables.arrow import arrow_type
 
 __all__ = [
     "arrow_rows",
@@ -74,32 +75,6 @@ def spark_type(kind: Type) -> st.DataType:
 def sql_type(kind: Type) -> str:
     """The same type as it is written in Spark SQL."""
     return spark_type(kind).simpleString().upper()
-
-
-def arrow_type(kind: Type) -> pa.DataType:
-    """The Arrow type that Spark exchanges for ours."""
-    match kind.kind:
-        case Kind.BOOLEAN:
-            return pa.bool_()
-        case Kind.BIGINT:
-            return pa.int64()
-        case Kind.DOUBLE:
-            return pa.float64()
-        case Kind.DECIMAL:
-            whole, scale = kind.digits
-            return pa.decimal128(whole + scale, scale)
-        case Kind.TEXT:
-            return pa.string()
-        case Kind.BLOB:
-            return pa.binary()
-        case Kind.DATE:
-            return pa.date32()
-        case Kind.TIMESTAMP:
-            return pa.timestamp("us", tz="UTC")
-        case Kind.UNKNOWN:
-            raise ValueError("a finished plan has no unknown types")
-        case _:
-            assert_never(kind.kind)
 
 
 def spark_schema(fields: Sequence[Field]) -> st.StructType:

@@ -30,9 +30,9 @@ from everview.language.types import (
     Type,
 )
 
-__all__ = ["Declared", "read_declarations"]
+__all__ = ["TYPES", "Declared", "read_declarations"]
 
-_TYPES = {
+TYPES = {
     "number": BIGINT,
     "unsigned": BIGINT,
     "symbol": TEXT,
@@ -101,14 +101,14 @@ def _check_name(declaration: Declaration, known: Mapping[str, str]) -> None:
 def _aliases(text: Text) -> dict[str, Type]:
     found: dict[str, Type] = {}
     for alias in text.types:
-        if alias.name in found or alias.name in _TYPES:
+        if alias.name in found or alias.name in TYPES:
             raise error_at(alias.place, f"type {alias.name} is declared twice")
         found[alias.name] = _type(alias.type, found, alias.place)
     return found
 
 
 def _type(name: str, aliases: Mapping[str, Type], place: Place) -> Type:
-    known = aliases.get(name) or _TYPES.get(name.lower())
+    known = aliases.get(name) or TYPES.get(name.lower())
     if known is not None:
         return known
     decimal = _DECIMAL.fullmatch(name.lower())
@@ -116,7 +116,7 @@ def _type(name: str, aliases: Mapping[str, Type], place: Place) -> Type:
         precision, scale = int(decimal[1]), int(decimal[2] or 0)
         if 1 <= precision <= DECIMAL_DIGITS and scale <= precision:
             return Type(Kind.DECIMAL, precision, scale)
-    hint = nearest(name, [*aliases, *_TYPES]) or "the types are " + ", ".join(_TYPES)
+    hint = nearest(name, [*aliases, *TYPES]) or "the types are " + ", ".join(TYPES)
     raise error_at(place, f"there is no type {name}", hint=hint)
 
 

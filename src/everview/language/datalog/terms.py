@@ -24,13 +24,13 @@ from everview.language.sql.coerce import natural_decimal
 from everview.language.sql.source import nearest
 from everview.language.types import BIGINT, BIGINT_MAX, BIGINT_MIN, BOOLEAN, TEXT, Kind, Type, is_implicit
 
-__all__ = ["Bindings", "call", "fitted", "term_expression"]
+__all__ = ["CASTS", "SOUFFLE", "Bindings", "call", "fitted", "term_expression"]
 
 Bindings = Mapping[str, Expression]
 """What each variable is, over the columns of the body so far."""
 
-_SOUFFLE = {"cat": "||", "strlen": "length", "min": "least", "max": "greatest", "^": "power"}
-_CASTS = {"to_string": TEXT, "to_number": BIGINT, "ftoi": BIGINT, "itof": Type(Kind.DOUBLE)}
+SOUFFLE = {"cat": "||", "strlen": "length", "min": "least", "max": "greatest", "^": "power"}
+CASTS = {"to_string": TEXT, "to_number": BIGINT, "ftoi": BIGINT, "itof": Type(Kind.DOUBLE)}
 _FROM_TEXT = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.BLOB})
 
 
@@ -67,21 +67,21 @@ def _constant(term: Constant) -> Literal:
 
 
 def _operation(name: str, arguments: list[Expression], place: Place) -> Expression:
-    if name in _CASTS:
+    if name in CASTS:
         if len(arguments) != 1:
             raise error_at(place, f"{name} takes one argument, not {len(arguments)}")
-        return Cast(arguments[0], _CASTS[name])
+        return Cast(arguments[0], CASTS[name])
     if name == "cat" and len(arguments) > 2:
         rest = _operation(name, arguments[1:], place)
         return call("||", [arguments[0], rest], place)
     if name == "substr" and len(arguments) == 3:  # Soufflé counts from 0
         start = call("+", [arguments[1], Literal(1, BIGINT)], place)
         return call("substr", [arguments[0], start, arguments[2]], place)
-    function = _SOUFFLE.get(name, name)
+    function = SOUFFLE.get(name, name)
     if function in NOT_DETERMINISTIC:
         raise error_at(place, f"{name} depends on when and where it is called")
     if function not in FUNCTIONS:
-        hint = nearest(name, [*_SOUFFLE, *_CASTS, *FUNCTIONS])
+        hint = nearest(name, [*SOUFFLE, *CASTS, *FUNCTIONS])
         raise error_at(place, f"there is no function {name}", hint=hint)
     return call(function, arguments, place)
 

@@ -3,6 +3,7 @@
 ::
 
     dialect, source     text → tokens → syntax trees; where in the text a tree stands; refusals
+    misspelt            keywords that were probably meant
     typenames, names    names of types and of columns
     coerce              implicit conversions, made explicit
     scalars, calls      expressions

@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import ProgramError
 from everview.language.sql.dialect import Dialect, Token
+from everview.language.sql.misspelt import misspelt
 
 __all__ = ["Source", "folded", "nearest", "words"]
 
@@ -98,10 +99,13 @@ class Source:
         elif reason.startswith("Required keyword"):
             reason = "something is missing after it"
         reason = re.sub(r" but got <Token.*", "", reason)  # the parser's own words for a place in the text
+        begins = max(column - len(highlight) + 1, 1)
+        offset = self._line_starts[line - 1] + begins - 1
         return ProgramError(
             f"syntax error{near}: {reason[:1].lower()}{reason[1:]}",
             line=line,
-            column=max(column - len(highlight) + 1, 1),
+            column=begins,
+            hint=misspelt(self.tokens[: bisect.bisect_right(self._starts, offset)]),
         )
 
     def _token_error(self, error: TokenError) -> ProgramError:

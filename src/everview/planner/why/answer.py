@@ -10,7 +10,9 @@ from everview.algebra import provenance as algebra
 from everview.algebra.ids import Id
 from everview.language.order import row_order_key
 from everview.language.program import Program
+from everview.language.shown import shown
 from everview.planner.why.proofs import Proof
+from everview.tables import html
 
 __all__ = ["Named", "Proof", "Provenance", "Witness", "answer"]
 
@@ -76,6 +78,26 @@ class Provenance:
 
     def __repr__(self) -> str:
         return f"<Provenance {self}>"
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html.heading("0") + html.note("there is no such row")
+        cells = [
+            (
+                witness.label,
+                witness.relation,
+                ", ".join(f"{name}={shown(value)}" for name, value in witness.values.items()),
+                witness.origin,
+            )
+            for witness in self._witnesses
+        ]
+        made = html.heading(str(self)) + html.table(("", "relation", "row", "from"), cells)
+        if self.proof is None:
+            return made
+        return made + html.tree(
+            (depth, f"{proof.relation}({', '.join(map(shown, proof.row))})")
+            for depth, proof in self.proof.walk()
+        )
 
 
 def answer(

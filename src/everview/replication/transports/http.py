@@ -56,6 +56,7 @@ class HttpTransport:
         self._attempts = attempts
         self._head = -1
         headers = {"Content-Type": MESSAGE_TYPE, "Accept": MESSAGE_TYPE, "User-Agent": "everview"}
+        self._has_token = bool(token)
         if token:
             if not token.isascii() or not token.isprintable():
                 raise SyncError("a token has only printable ASCII characters", peer=self.peer)
@@ -108,7 +109,7 @@ class HttpTransport:
                 status, headers, body = self._once(method, url, more)
             except httpx.TransportError as error:
                 if last or not _passes(error):
-                    self._fail(_said(error), retry=_passes(error), cause=error)
+                    self._fail(_said(error, self._url.scheme), retry=_passes(error), cause=error)
             else:
                 if status == httpx.codes.OK:
                     return body
@@ -121,7 +122,8 @@ class HttpTransport:
                     time.sleep(pause)
                     continue
                 if last or status not in BUSY:
-                    self._fail(_refusal(status, body), retry=status in BUSY)
+                    said = self._about_token() if status == httpx.codes.UNAUTHORIZED else ""
+                    self._fail(said or _refusal(status, body), retry=status in BUSY)
             time.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(delay * 2, LONGEST_DELAY)
 
@@ -135,6 +137,14 @@ class HttpTransport:
                 if len(body) > LARGEST_ANSWER:
                     self._fail(f"it answers more than {LARGEST_ANSWER >> 20} MB at once", retry=False)
             return answer.status_code, answer.headers, bytes(body)
+
+    def _about_token(self) -> str:
+        if self._has_token:
+            return (
+                "it does not know this token; `everview token --site NAME` makes one, "
+                "whose entry belongs into the file that the server reads"
+            )
+        return "it needs a token; put the one that `everview token` printed for this site into EVERVIEW_TOKEN"
 
     def _fail(self, what: str, *, retry: bool, cause: Exception | None = None) -> NoReturn:
         advice = "; try again later" if retry else ""
@@ -169,20 +179,30 @@ def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+
+
 def _passes(error: httpx.TransportError) -> bool:
     """Whether it may pass: a certificate that is not trusted today is not trusted in a second either."""
-    return not isinstance(error, httpx.UnsupportedProtocol) and "CERTIFICATE_VERIFY" not in str(error)
-
-
-def _said(error: httpx.TransportError) -> str:
     text = str(error)
+    lasting = ("CERTIFICATE_VERIFY", *_NO_TLS)
+    return not isinstance(error, httpx.UnsupportedProtocol) and not any(one in text for one in lasting)
+
+
+def _said(error: httpx.TransportError, scheme: str) -> str:
+    text = str(error)
+    if scheme == "https" and any(one in text for one in _NO_TLS):
+        return "it does not speak TLS; say http:// if it was started without --cert"
     if "CERTIFICATE_VERIFY" in text:
         return f"its certificate is not trusted ({text}); name the authority that signed it"
     if isinstance(error, httpx.TimeoutException):
         return "it does not answer in time"
     if isinstance(error, httpx.ConnectError):
-        return f"no connection ({text})"
-    return f"the connection broke ({text or type(error).__name__})"
+        return f"no connection ({text}); is it running, and at the address and port that it printed?"
+    broke = f"the connection broke ({text or type(error).__name__})"
+    if scheme == "http" and isinstance(error, httpx.RemoteProtocolError):
+        return f"{broke}; if it was started with --cert, say https://"
+    return broke
 
 
 def _refusal(status: int, body: bytes) -> str:
@@ -197,7 +217,7 @@ def _refusal(status: int, body: bytes) -> str:
         return "there is no Everview server at this address"
     if 300 <= status < 400:
         return "it redirects elsewhere; use that address"
-    return f"it answers with status {status}"
+    return f"it answers with status {status}, as no Everview server does; is it the right port?"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

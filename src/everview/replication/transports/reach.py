@@ -18,6 +18,8 @@ __all__ = ["Peer", "Reachable", "reach", "sync_with"]
 TOKEN_VARIABLE = "EVERVIEW_TOKEN"  # noqa: S105 - the name of a variable
 CA_VARIABLE = "EVERVIEW_CA"
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+BARE_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]{2,}):[0-9]{1,5}/?")
+"""A host and a port without what comes before them; a folder would hardly be called so."""
 
 
 @runtime_checkable
@@ -60,6 +62,12 @@ def reach(
     if not name:
         raise SyncError("an empty name leads to no peer; give a URL or a folder", peer="")
     scheme = SCHEME.match(name)
+    if scheme is None and isinstance(peer, str) and BARE_ADDRESS.fullmatch(name) and not Path(name).exists():
+        raise SyncError(
+            f"{name} is an address without its beginning: say http://{name} or https://{name}, "
+            f"or ./{name} for a folder",
+            peer=name,
+        )
     if scheme is None or not isinstance(peer, str):
         return FolderTransport(Path(name))
     if scheme[1].lower() not in ("http", "https"):

@@ -1,0 +1,1 @@
+"""Rows as people and other tools have them: HTML in a notebook, Arrow, pandas."""
