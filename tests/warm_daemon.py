@@ -7,6 +7,7 @@ the imports start is jemalloc's, which knows about forks.
 
 import gc
 import importlib
+from contextlib import suppress
 
 from pyspark.daemon import manager
 
@@ -24,6 +25,7 @@ NEEDED = (
 
 if __name__ == "__main__":
     for module in NEEDED:
-        importlib.import_module(module)
+        with suppress(ImportError):  # the Python of some tests has not all of them
+            importlib.import_module(module)
     gc.freeze()
     manager()
