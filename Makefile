@@ -9,6 +9,9 @@ CASES ?= 0
 CLASSES := $(VENV)/spark.jsa
 export EVERVIEW_CLASS_ARCHIVE := $(CURDIR)/$(CLASSES)
 
+# Whatever the environment says, modules are compiled once: tests start hundreds of Pythons.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo docs references test check format bench long keep-regressions clean
 .DEFAULT_GOAL := help
 

@@ -27,6 +27,12 @@ CREATE MATERIALIZED VIEW turnover AS
 """
 )
 VIEWS = ("buyers", "bought", "turnover")
+QUICKLY = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Nothing is run so often that it would pay to compile it, by Spark or thoroughly by Java."""
 _SCATTER = 6_700_417
 """A prime: its multiples visit all numbers below a base that it does not divide."""
 
@@ -35,7 +41,7 @@ def session(*, quick: bool, cores: int | None = None, memory: str = "8g") -> Spa
     """Spark in this process; `quick` when there are so few rows that compiling a query takes longest."""
     settings = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(cores or 2)}
     if quick:
-        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        settings |= QUICKLY
     return start_session(master=f"local[{cores or '*'}]", settings=settings)
 
 

@@ -32,8 +32,8 @@ _COLUMNS = ("id", "customer", "shop", "amount")
 
 
 def run(*, quick: bool) -> Result:
-    """Measure with 10M rows; quick: 50k."""
-    rows = 50_000 if quick else 10_000_000
+    """Measure with 10M rows; quick: 2k."""
+    rows = 2_000 if quick else 10_000_000
     spark = session(quick=quick)
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         bench = _Bench(spark, Path(folder), rows)

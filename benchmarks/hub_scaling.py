@@ -6,12 +6,13 @@
 - The memory of all processes while the largest base is filled and refreshed (what is mapped from files is
   not counted: the system takes it back when it needs to).
 
-Every measurement is a process of its own, with a Spark session of its own.
+Every measurement is a process of its own, with a Spark session of its own; with `--quick` all are in one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,9 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
@@ -54,10 +57,8 @@ def run(*, quick: bool) -> Result:
         _Task(2, million, thousand, *often),
         *(_Task(2, size * million, thousand, *few) for size in bases),
     ]
-    (one,) = _measured([alone])
-    # A session takes longer to start than all of this when there are few rows.
-    measured = _measured(tasks) if quick else [found for task in tasks for found in _measured([task])]
-    two, many, *sized = measured
+    # A Java takes longer to start than all of this when there are few rows.
+    one, two, many, *sized = _here([alone, *tasks]) if quick else map(_apart, [alone, *tasks])
     figures: dict[str, float] = {}
     rows: list[tuple[str, str]] = []
     figures["cores_speedup"] = one.median / two.median
@@ -89,34 +90,52 @@ class _Measured:
         return statistics.median(self.seconds)
 
 
-def _measured(tasks: Sequence[_Task]) -> list[_Measured]:
-    """Tasks in a process of their own, whose memory is watched."""
-    command = [sys.executable, "-m", "benchmarks.hub_scaling", json.dumps([asdict(task) for task in tasks])]
+def _apart(task: _Task) -> _Measured:
+    """A task in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.hub_scaling", json.dumps(asdict(task))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    watch = _Watch(process.pid)
-    watch.start()
-    out, _ = process.communicate()
-    watch.done.set()
-    watch.join()
+    with _Watch(process.pid) as watch:
+        out, _ = process.communicate()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-    found = json.loads(out.splitlines()[-1])
-    return [_Measured(**one, peak_mb=watch.peak / 1e6) for one in found]
+    return _Measured(**json.loads(out.splitlines()[-1]), peak_mb=watch.peak / 1e6)
+
+
+def _here(tasks: Sequence[_Task]) -> list[_Measured]:
+    """Tasks in this process: Java stays, but the session is another when the cores are."""
+    found: list[_Measured] = []
+    for cores, some in groupby(tasks, key=lambda task: task.cores):
+        if running := SparkSession.getActiveSession():
+            running.stop()
+        spark = session(quick=True, cores=cores, memory=DRIVER_MEMORY)
+        for task in some:
+            with _Watch(os.getpid()) as watch:
+                done = _work(spark, task)
+            found.append(_Measured(**done, peak_mb=watch.peak / 1e6))
+    return found
 
 
 class _Watch(threading.Thread):
-    """The greatest memory of a process and all that it started."""
+    """The greatest memory of a process and all that it started, while the context lasts."""
 
     def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
         self._process = process
         self.peak = 0
-        self.done = threading.Event()
+        self._done = threading.Event()
 
     def run(self) -> None:
         """Look now and then."""
-        while not self.done.wait(0.5):
+        while not self._done.wait(0.5):
             self.peak = max(self.peak, _memory(self._process))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._done.set()
+        self.join()
 
 
 def _memory(process: int) -> int:
@@ -136,7 +155,7 @@ def _memory(process: int) -> int:
     return total
 
 
-def _work(spark: SparkSession, task: _Task) -> dict[str, object]:
+def _work(spark: SparkSession, task: _Task) -> dict[str, Any]:
     sizes = Sizes(task.orders, max(task.orders // 10, 1), min(10_000, max(task.orders // 100, 1)))
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as name:
         folder = Path(name)
@@ -163,7 +182,6 @@ def _work(spark: SparkSession, task: _Task) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    asked = [_Task(**one) for one in json.loads(sys.argv[1])]
-    first = asked[0]
-    spark = session(quick=first.orders < 100_000, cores=first.cores, memory=DRIVER_MEMORY)
-    print(json.dumps([_work(spark, task) for task in asked]))
+    asked = _Task(**json.loads(sys.argv[1]))
+    spark = session(quick=False, cores=asked.cores, memory=DRIVER_MEMORY)
+    print(json.dumps(_work(spark, asked)))

@@ -40,8 +40,8 @@ class Measured:
     rows: list[tuple[str, str]] = field(default_factory=list)
 
 
-def measure(spark: SparkSession, tasks: dict[str, Task], *, repeats: int) -> Measured:
-    """Measure tasks, each under its name."""
+def measure(spark: SparkSession, tasks: dict[str, Task], *, repeats: int, changes: int) -> Measured:
+    """Measure tasks, each under its name; so many edges go and come again, each alone."""
     found = Measured()
     for name, task in tasks.items():
         program = ev.Program.parse(
@@ -49,7 +49,7 @@ def measure(spark: SparkSession, tasks: dict[str, Task], *, repeats: int) -> Mea
             f"CREATE MATERIALIZED VIEW v AS {task.query};"
         )
         ours: list[float] = []
-        changes: dict[str, float] = {}
+        taken_by: dict[str, float] = {}
         with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
             _filled(spark, Path(folder) / "warm", program, task.edges[: len(task.edges) // 10])[0].close()
             for turn in range(repeats):
@@ -59,19 +59,19 @@ def measure(spark: SparkSession, tasks: dict[str, Task], *, repeats: int) -> Mea
                     if (count := hub.table("v").count()) != task.rows:
                         raise AssertionError(f"the hub has {count} rows of {name}, there are {task.rows}")
                     if turn == repeats - 1:
-                        changes = _changes(hub, task.edges)
+                        taken_by = _changes(hub, task.edges, changes)
         seconds = statistics.median(ours)
         found.figures |= {
             f"{name}_spark_seconds_per_iteration": seconds / task.rounds,
-            f"{name}_spark_insert_seconds": changes["insert"],
-            f"{name}_spark_delete_seconds": changes["delete"],
+            f"{name}_spark_insert_seconds": taken_by["insert"],
+            f"{name}_spark_delete_seconds": taken_by["delete"],
         }
         found.rows += [
             (f"{name} on a hub: {task.rows:,} rows, {task.rounds} rounds", f"{seconds:.2f} s"),
             (f"{name} on a hub, each round", f"{seconds / task.rounds:.3f} s"),
             (
                 f"{name} on a hub: an edge comes / goes",
-                f"{changes['insert']:.2f} / {changes['delete']:.2f} s",
+                f"{taken_by['insert']:.2f} / {taken_by['delete']:.2f} s",
             ),
         ]
     return found
@@ -110,10 +110,10 @@ def _filled(spark: SparkSession, path: Path, program: ev.Program, edges: Edges) 
     return hub, taken
 
 
-def _changes(hub: ev.Hub, edges: Edges) -> dict[str, float]:
+def _changes(hub: ev.Hub, edges: Edges, count: int) -> dict[str, float]:
     """The median seconds of a refresh by a single edge."""
     taken: dict[str, list[float]] = {"delete": [], "insert": []}
-    for edge in edges[:: max(1, len(edges) // 5)][:5]:
+    for edge in edges[:: max(1, len(edges) // count)][:count]:
         hub.delete("edge", [edge])
         taken["delete"].append(_timed(hub.refresh))
         hub.insert("edge", [edge])

@@ -61,8 +61,8 @@ class _Contender:
 
 
 def run(*, quick: bool) -> Result:
-    """Measure over 100k and 1M rows; quick: 5k and 50k."""
-    large, turns, commits = (50_000, 6, 50) if quick else (1_000_000, 11, 200)
+    """Measure over 100k and 1M rows; quick: 1k and 10k."""
+    large, turns, commits = (10_000, 3, 20) if quick else (1_000_000, 11, 200)
     sizes = {"small": large // 10, "large": large}
     figures: dict[str, float] = {}
     table: list[tuple[str, str]] = []

@@ -58,8 +58,8 @@ class _Round:
 
 
 def run(view: str, *, quick: bool) -> Result:
-    """Measure one view; quick: 20k rows in batches of 2k."""
-    rows, batch, repeats = (20_000, 2_000, 5) if quick else (100_000, 10_000, 10)
+    """Measure one view; quick: 4k rows in batches of 1k."""
+    rows, batch, repeats = (4_000, 1_000, 2) if quick else (100_000, 10_000, 10)
     rounds = [_round(view, rows, batch, first=number % 2) for number in range(repeats)]
     sizes = range(batch, rows + 1, batch)
     last = len(sizes)

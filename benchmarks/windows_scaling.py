@@ -93,7 +93,7 @@ def run(*, quick: bool) -> Result:
     counts = (1, 4) if quick else (1, 2, 4, 8, 16)
     most = max(counts)
     settings = (SETTINGS[0], SETTINGS[2], SETTINGS[6]) if quick else SETTINGS
-    seconds, repeats = (0.6, 1) if quick else (10.0, 3)
+    seconds, repeats = (0.3, 1) if quick else (10.0, 3)
     found: dict[tuple[Setting, int], Measured] = {}
     durable: dict[Setting, Measured] = {}
     controls: list[float] = []
@@ -110,7 +110,7 @@ def run(*, quick: bool) -> Result:
         table.append((f"{setting.label}, 16, the paper", f"{setting.paper:.2f} k/s"))
     control = statistics.median(controls)
     table.append((f"tasks that only sleep and meet, {most}: the machine's own share", f"{control:.1%}"))
-    overhead = asyncio.run(_overhead(20_000 if quick else 200_000))
+    overhead = asyncio.run(_overhead(2_000 if quick else 200_000))
     table.append(("the runtime's own time for a message without work", f"{overhead:.1f} µs"))
     figures = {
         "efficiency_min": min(one.efficiency for one in found.values()),

@@ -39,8 +39,8 @@ _FIGURE = Path(__file__).parent.parent / "docs" / "benchmark-wordcount.svg"
 
 
 def run(*, quick: bool) -> Result:
-    """Measure five times with 600k tweets and 1M lines; quick: once with 2k tweets and 20k lines."""
-    files, each, lines, rounds = (2, 1_000, 20_000, 1) if quick else (3, 200_000, 1_000_000, 5)
+    """Measure five times with 600k tweets and 1M lines; quick: once with 200 tweets and 2k lines."""
+    files, each, lines, rounds = (2, 100, 2_000, 1) if quick else (3, 200_000, 1_000_000, 5)
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         device = _Device(Path(folder), lines).measure(rounds, _pathway(quick=quick))
         bench = _OnSpark(session(quick=quick, cores=2, memory="4g"), Path(folder), files, each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from everview.testing.fuzz import Coverage
 
 ROOT = Path(__file__).parent.parent
 HUB = ROOT / "tests" / "hub"
+OF_PROCESSES = {HUB / f"test_{name}.py" for name in ("devices", "kills", "trips")}
+"""Tests of hubs that mostly wait for other processes: the session beside which they do is any."""
+FIRST = [ROOT / "tests" / name for name in ("test_benchmarks.py", "test_long.py", "testing")]
+"""Tests of many seconds each. Begun last, one of them would keep one worker busy and the others waiting."""
 
 # Stores there are as real as elsewhere, and a commit does not wait for a disk: that was a third of the time.
 MEMORY_DISK = Path("/dev/shm")
@@ -41,18 +46,30 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config, items):
     """Put the tests of Spark into two groups: `--dist loadgroup` gives each to one worker, with a session."""
+    items.sort(key=lambda item: not any(path in (item.path, *item.path.parents) for path in FIRST))
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if config.pluginmanager.hasplugin("xdist") and item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("hub" if HUB in item.path.parents else "spark"))
+            of_hubs = HUB in item.path.parents and item.path not in OF_PROCESSES
+            item.add_marker(pytest.mark.xdist_group("hub" if of_hubs else "spark"))
+
+
+def pytest_collection_finish():
+    """What is there now stays until the end: do not look through all of it again and again for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def spark():
     """The Spark session of this test process."""
-    # Few rows: what Java compiles thoroughly is not run often enough to pay.
-    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    settings = {
+        # Few rows: what Java compiles thoroughly is not run often enough to pay.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.python.daemon.module": "tests.warm_daemon",
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+    }
     session = start_session(master="local[2]", app_name="everview-tests", settings=settings)
     yield register_functions(session)
     session.stop()

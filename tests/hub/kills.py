@@ -106,6 +106,7 @@ def small_session():
     settings = {
         "spark.driver.memory": "512m",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.python.daemon.module": "tests.warm_daemon",
     }
     return start_session(master="local[1]", settings=settings)
 

@@ -20,6 +20,7 @@ QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.python.daemon.module": "tests.warm_daemon",
 }
 PATIENCE = 180
 """Seconds for whatever is awaited; a machine may be busy."""

@@ -332,33 +332,37 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def map_children(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:
-    """The same expression with `function` applied to each direct child."""
+    """The same expression with `function` applied to each direct child.
+
+    It is the very same one if each child is its own image: nothing is built that is there already.
+    """
+    before = children(expression)
+    images = [function(child) for child in before]
+    if all(image is child for image, child in zip(images, before, strict=True)):
+        return expression
     match expression:
         case Column() | OuterColumn() | Literal() | Parameter() | Exists() | ScalarSubquery():
             return expression
-        case Call(name, arguments, kind):
-            return Call(name, tuple(map(function, arguments)), kind)
-        case And(arguments):
-            return And(tuple(map(function, arguments)))
-        case Or(arguments):
-            return Or(tuple(map(function, arguments)))
-        case Cast(operand, kind):
-            return Cast(function(operand), kind)
-        case Not(operand):
-            return Not(function(operand))
-        case IsNull(operand):
-            return IsNull(function(operand))
-        case IsDistinct(left, right):
-            return IsDistinct(function(left), function(right))
-        case InList(operand, items):
-            return InList(function(operand), tuple(map(function, items)))
-        case InSubquery(operand, plan):
-            return InSubquery(function(operand), plan)
-        case Case(branches, default):
-            return Case(
-                tuple((function(condition), function(result)) for condition, result in branches),
-                function(default),
-            )
+        case Call(name, _, kind):
+            return Call(name, tuple(images), kind)
+        case And():
+            return And(tuple(images))
+        case Or():
+            return Or(tuple(images))
+        case Cast(_, kind):
+            return Cast(images[0], kind)
+        case Not():
+            return Not(images[0])
+        case IsNull():
+            return IsNull(images[0])
+        case IsDistinct():
+            return IsDistinct(images[0], images[1])
+        case InList():
+            return InList(images[0], tuple(images[1:]))
+        case InSubquery(_, plan):
+            return InSubquery(images[0], plan)
+        case Case():
+            return Case(tuple(zip(images[:-1:2], images[1:-1:2], strict=True)), images[-1])
         case _:
             assert_never(expression)
 
@@ -377,6 +381,8 @@ def transform(expression: Expression, function: Callable[[Expression], Expressio
 
 def columns_of(expression: Expression) -> frozenset[int]:
     """The positions of the input row that the expression reads, subqueries included."""
+    if isinstance(expression, Column):  # most are, and plans ask for it when they are built
+        return frozenset((expression.index,))
     from everview.language.correlation import outer_columns  # noqa: PLC0415  (plans hold expressions)
 
     found: set[int] = set()

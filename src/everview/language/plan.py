@@ -443,18 +443,22 @@ Plan: TypeAlias = (
 
 
 def map_inputs(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
-    """The same node over the images of its inputs."""
+    """The same node over the images of its inputs: the very same node if each is its own image."""
+    before = plan.inputs
+    images = [function(child) for child in before]
+    if all(image is child for image, child in zip(images, before, strict=True)):
+        return plan
     match plan:
         case Scan() | RecursiveScan() | Values():
             return plan
-        case UnionAll(inputs):
-            return UnionAll(tuple(map(function, inputs)))
+        case UnionAll():
+            return UnionAll(tuple(images))
         case Fixpoint():
-            return replace(plan, plans=tuple(map(function, plan.plans)))
+            return replace(plan, plans=tuple(images))
         case Join() | Intersect() | Except():
-            return replace(plan, left=function(plan.left), right=function(plan.right))
+            return replace(plan, left=images[0], right=images[1])
         case Filter() | Project() | Distinct() | Aggregate() | TopK() | Window():
-            return replace(plan, input=function(plan.input))
+            return replace(plan, input=images[0])
         case _:
             assert_never(plan)
 
@@ -484,18 +488,25 @@ def expressions_of(plan: Plan) -> tuple[Expression, ...]:
 
 
 def map_expressions(plan: Plan, function: Callable[[Expression], Expression]) -> Plan:
-    """The same node with each of its own expressions replaced; inputs are not entered."""
+    """The same node with each of its own expressions replaced; inputs are not entered.
+
+    Of most nodes it is the very same one if each expression is its own image.
+    """
     match plan:
         case Scan() | RecursiveScan() | UnionAll() | Distinct() | Intersect() | Except() | Fixpoint():
             return plan
         case Values(schema, rows):
             return Values(schema, tuple(tuple(map(function, row)) for row in rows))
         case Filter(child, predicate):
-            return Filter(child, function(predicate))
+            image = function(predicate)
+            return plan if image is predicate else Filter(child, image)
         case Project(child, expressions, names):
-            return Project(child, tuple(map(function, expressions)), names)
+            images = tuple(map(function, expressions))
+            same = all(one is other for one, other in zip(images, expressions, strict=True))
+            return plan if same else Project(child, images, names)
         case Join(kind, left, right, condition):
-            return Join(kind, left, right, function(condition))
+            image = function(condition)
+            return plan if image is condition else Join(kind, left, right, image)
         case Aggregate(child, keys, aggregates, names):
             calls = tuple(call.map_expressions(function) for call in aggregates)
             return Aggregate(child, tuple(map(function, keys)), calls, names)

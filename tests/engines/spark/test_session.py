@@ -258,6 +258,7 @@ from tests.engines.spark.listening import listening
 
 spark = start_session(master="local[2]", settings={
     "spark.sql.shuffle.partitions": "3", "spark.ui.enabled": "true", "spark.ui.port": "0",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 })
 
 def double(batches):

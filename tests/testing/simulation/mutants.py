@@ -133,5 +133,10 @@ MUTANTS = {
 }
 """Mutant → the faults under which it is looked for."""
 
-FIRST = {published_floor_stays: 131, published_epoch_stays: 7, published_wholes_merged: 68}
+FIRST = {
+    covered_rows_accepted: 39,
+    published_floor_stays: 131,
+    published_epoch_stays: 7,
+    published_wholes_merged: 68,
+}
 """Mutant → the world with which the search begins; every fourth has a published view."""

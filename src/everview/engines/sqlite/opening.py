@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from everview.engines.sqlite.circuits.names import BY, quoted
 from everview.engines.sqlite.complaints import damaged
@@ -37,6 +38,8 @@ from everview.language.program import Program
 APPLICATION_ID = 0x45565657
 """'EVVW' in the file's header: what `file` and we know a store by."""
 
+T = TypeVar("T")
+
 STATES = 2
 """Counts up when the same tables come to mean something else; then all views are made anew."""
 
@@ -62,27 +65,29 @@ def open_store(
         )
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
         connection.execute("PRAGMA journal_mode = WAL")  # files remember it
+    made: Engine | None = None
     if not _tables(connection):
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
         called = name if computes else ""
-        _transact(connection, lambda: _create(connection, program, name, environment, hosts, called))
-    return _reopen(connection, path, program, name, hosts, computes=computes)
+        made = _transact(connection, lambda: _create(connection, program, name, environment, hosts, called))
+    return _reopen(connection, path, program, name, hosts, computes=computes, made=made)
 
 
 def _tables(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def _transact(connection: sqlite3.Connection, run: Callable[[], None]) -> None:
+def _transact(connection: sqlite3.Connection, run: Callable[[], T]) -> T:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        run()
+        result = run()
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    return result
 
 
 def _create(
@@ -92,9 +97,9 @@ def _create(
     environment: Environment,
     hosts: Iterable[str] | None,
     called: str,
-) -> None:
+) -> Engine | None:
     if _tables(connection):  # another process was quicker
-        return
+        return None
     engine = Engine(program, checked_hosts(program, hosts), called)
     connection.execute(STORE_DDL)
     incarnation = environment.incarnation()
@@ -111,6 +116,7 @@ def _create(
     _make_views(connection, engine)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
+    return engine
 
 
 def _reopen(
@@ -121,7 +127,9 @@ def _reopen(
     hosts: Iterable[str] | None,
     *,
     computes: bool,
+    made: Engine | None,
 ) -> tuple[Engine, str]:
+    """Check a store's file against the program and compile that, unless it was `made` just now."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > FORMAT:
         raise StoreError(
@@ -147,6 +155,8 @@ def _reopen(
     declared = program
     if declared is None or declared.text != text:
         declared = _stored_program(path, text, digest)
+    if made is not None:
+        return made, site
     called = (name or site) if computes else ""
     engine = Engine(declared, _hosts(connection, declared, hosts), called)
     if layout != _layout(engine):

@@ -137,4 +137,4 @@ def scanned(plan: Plan) -> set[str]:
 def _loaded(schema: Schema, found: list[Row]) -> list[Row]:
     """Values from stored rows that end with how often they are there."""
     repeated = [row[:-1] for row in found for _ in range(row[-1])]
-    return [tuple(row) for row in load_rows([column.type for column in schema], repeated)]
+    return list(load_rows([column.type for column in schema], repeated))

@@ -344,14 +344,15 @@ def _casts_around_typed_literal(self: Scalars, literal: exp.Expr) -> int | None:
     """How many `CAST (` stand before the type of a literal such as DATE '…'; None if it has no such type."""
     source = self.context.source
     offset = source.offset(literal)
-    words = [token.text.upper() for token in source.tokens if offset is not None and token.start < offset]
-    if not words or words[-1] not in _TYPE_WORDS:
+    words = source.words_before(offset or 0)
+    word = next(words, "")
+    if word not in _TYPE_WORDS:
         return None
-    while words and words[-1] in _TYPE_WORDS | {"WITH", "WITHOUT", "TIME"}:
-        words.pop()
+    while word in _TYPE_WORDS or word in ("WITH", "WITHOUT", "TIME"):
+        word = next(words, "")
     count = 0
-    while words[-2:] == ["CAST", "("]:
-        del words[-2:]
+    while word == "(" and next(words, "") == "CAST":
+        word = next(words, "")
         count += 1
     return count
 

@@ -157,6 +157,11 @@ class Source:
             index -= 1
         return self.tokens[index] if index >= 0 else None
 
+    def words_before(self, offset: int) -> Iterator[str]:
+        """The words that stand before an offset, in capital letters, the nearest first."""
+        for index in range(bisect.bisect_left(self._starts, offset) - 1, -1, -1):
+            yield self.tokens[index].text.upper()
+
     def only(self, node: exp.Expr, allowed: Iterable[str], refusals: Mapping[str, tuple[str, str]]) -> None:
         """Refuse a node that carries anything but what is allowed: nothing is ever ignored in silence.
 

@@ -12,6 +12,7 @@ says, so that the same part has the same name in every program.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -93,11 +94,12 @@ def _is_worth(plan: Plan) -> bool:
     return not free_names(plan) and any(isinstance(node, stateful) for node in walk_plan(plan))
 
 
+@functools.lru_cache(maxsize=1024)  # of equal plans it is the same, and it is asked of each part of each plan
 def _nameless(plan: Plan) -> Plan:
     """The plan with columns numbered instead of named; scans keep their names."""
 
     def bare(node: Expression) -> Expression:
-        return replace(node, name="") if isinstance(node, (Column, OuterColumn)) else node
+        return replace(node, name="") if isinstance(node, (Column, OuterColumn)) and node.name else node
 
     def one(node: Plan) -> Plan:
         node = map_expressions(node, lambda e: transform(e, bare))

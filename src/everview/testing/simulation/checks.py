@@ -170,7 +170,7 @@ def _check_latest(history: History, name: str, numbers: Numbers, rows: Counter[R
     if history.program.relations[name].semantics is not Semantics.SET or numbers in history.looked_into:
         return
     unsettled = history.unsettled(name, numbers)
-    for row, actions in history.latest(numbers).items():
+    for row, actions in history.latest(numbers):
         if row not in unsettled and ("insert" if rows[row] else "delete") not in actions:
             raise Wrong(f"{name}{row} is not what its latest writes say: {sorted(actions)}")
     history.looked_into.add(numbers)

@@ -14,6 +14,7 @@ from everview.engines.sqlite.names import MEMBERSHIP
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
+from everview.language.plan import Scan
 from everview.language.program import Program
 from everview.replication.replica import Replica
 from everview.replication.rights import Rights
@@ -71,6 +72,7 @@ class Device:
         """What it was like when it was last found to be right."""
         self.told: dict[str, tuple[Any, ...]] = {}
         """Relation → what its causal lengths were like when they were last compared with the writes."""
+        self._known: tuple[list[Row], State] = [], State()
         self._program, self._clocks, self._page_rows, self._hosts = program, clocks, page_rows, hosts
         if image:
             self.path.write_bytes(image)
@@ -165,7 +167,9 @@ class Device:
     def state(self) -> State:
         """What it knows of others, as its store has it."""
         found = self._handle.connection.execute(f"SELECT state FROM {MEMBERSHIP} ORDER BY one").fetchall()
-        return load(*(state for (state,) in found)) if found else State()
+        if found != self._known[0]:  # it is asked for much more often than it changes
+            self._known = found, load(*(state for (state,) in found)) if found else State()
+        return self._known[1]
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -174,7 +178,10 @@ class Device:
 
     def rows(self, name: str) -> Counter[Row]:
         """A relation or view, as a reader sees it."""
-        return Counter(self.reading.sorted_rows(name, inside=False))
+        self.reading.check_single([name], inside=False)
+        # Not sorted: where there are many that takes longest.
+        scan, sql = Scan(name, self._program.schema(name)), self.store.engine.rows_sql(name)
+        return Counter(self.reading.fetch(sql, scan, inside=False))
 
     def knows(self, device: Device) -> bool:
         """Whether it has read so much of a device that went back in time that one of the two will notice."""

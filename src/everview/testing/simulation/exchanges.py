@@ -93,5 +93,8 @@ def absorb(device: Device, data: bytes, seen: Seen) -> None:
         if stream is None or cursors.get(name) != end:
             continue
         for whole, relation in zip(stream.wholes, stream.inputs, strict=True):
-            theirs = seen.get(whole, seen.get(relation, frozenset()))
-            device.seen[whole] = device.seen.get(whole, frozenset()) | theirs
+            theirs, own = (
+                seen.get(whole, seen.get(relation, frozenset())),
+                device.seen.get(whole, frozenset()),
+            )
+            device.seen[whole] = own if theirs <= own else own | theirs

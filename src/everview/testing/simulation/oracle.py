@@ -16,9 +16,11 @@ one more write of its own, which has seen all that the site has seen.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from everview.language.program import Program
 from everview.language.relations import Semantics
@@ -29,8 +31,7 @@ Contents = dict[str, Counter[Row]]
 """Relation or view → rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One write: what it did to which row, and the writes to the relation that its site had seen before."""
 
     number: int
@@ -114,12 +115,20 @@ class History:
                 found.add(key)
         return found
 
-    def latest(self, numbers: Numbers) -> dict[Row, set[str]]:
-        """Tuple → the actions of those writes to it that no other of them had seen: one of these wins."""
-        by_row: defaultdict[Row, list[Event]] = defaultdict(list)
+    def latest(self, numbers: Numbers) -> Iterator[tuple[Row, set[str]]]:
+        """Tuples, and the actions of those writes to each that no other of them had seen: one of these wins.
+
+        Of most rows there is one write, and nothing to be compared.
+        """
+        first: dict[Row, Event] = {}
+        several: dict[Row, list[Event]] = {}
         for number in numbers:
-            by_row[self.events[number].row].append(self.events[number])
-        return {row: _unseen(events) for row, events in by_row.items()}
+            event = self.events[number]
+            other = first.setdefault(event.row, event)
+            if other is not event:
+                several.setdefault(event.row, [other]).append(event)
+        for row, event in first.items():
+            yield row, _unseen(several[row]) if row in several else _ALONE[event.action]
 
     def longest(self, numbers: Numbers) -> dict[Row, int]:
         """Of a set: tuple → the greatest causal length among these writes."""
@@ -130,23 +139,29 @@ class History:
         return self._lengths(numbers)[1]
 
     def _lengths(self, numbers: Numbers) -> tuple[dict[Row, int], set[Row]]:
-        """Made once for what a site has seen, and remembered while it is of use."""
+        """Made once for what a site has seen, from what another had that saw less, and remembered a while."""
         found = self._known.get(numbers)
         if found is None:
-            longest: dict[Row, int] = {}
-            for number in numbers:
+            fewer = max((known for known in self._known if known <= numbers), key=len, default=frozenset())
+            before, told = self._known.get(fewer, ({}, set()))
+            longest, marks = before.copy(), told.copy()
+            for number in numbers - fewer:
                 event = self.events[number]
-                if event.length > longest.get(event.row, 0):
+                length = longest.get(event.row, 0)
+                if event.length > length:
                     longest[event.row] = event.length
+                    marks.discard((*event.row, length))
+                    marks.add((*event.row, event.length))
             while len(self._known) > 8:
                 del self._known[next(iter(self._known))]
-            found = self._known[numbers] = (longest, {(*row, n) for row, n in longest.items()})
+            found = self._known[numbers] = (longest, marks)
         return found
 
 
+_ALONE = {"insert": {"insert"}, "delete": {"delete"}}
+
+
 def _unseen(events: list[Event]) -> set[str]:
-    if len(events) == 1:
-        return {events[0].action}
     return {e.action for e in events if not any(e.number in other.seen for other in events)}
 
 
