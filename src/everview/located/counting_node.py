@@ -94,6 +94,8 @@ class CountingNode(Node):
                 "go on from an old state: its updates would count twice. Begin anew at all places, or run "
                 "the program by provenance"
             )
+        if not stored:  # a backup of it, though nothing was sent yet, must be known for one
+            self._site.insert(self._sent, [(_CONSUMED, 0, self._store)])
         self._numbers = {to: n for to, n, _ in stored}
         held = {read_derived(data): n for data, n in self._site.rows(self._counts)}
         self._core = CountingPlace(self.place, self.program.rules, held)
@@ -105,6 +107,7 @@ class CountingNode(Node):
             self._core.write(fact, present=True)
         self._show(self._differences(self._core.rows))
         self._flush()
+        self._report()  # others may have begun a round, and wait for it, while this node was closed
 
     def _write_base(self, fact: Fact, *, present: bool) -> None:
         self._core.write(fact, present=present)

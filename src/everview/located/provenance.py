@@ -117,12 +117,14 @@ class ProvenancePlace:
         """Take what was sent to this place, or what another is known to have been sent."""
         told = sorted(items, key=lambda item: isinstance(item, Derivation))  # lengths first
         channel = None if to == self.place else self._channels.setdefault(to, _Channel())
+        behind: dict[int, None] = {}
         for item in told:
             match item:
                 case Length(place, id_, length):
                     bit = self._bit(id_)
                     if channel is not None:
                         channel.lengths[bit] = max(length, channel.lengths.get(bit, 0))
+                        behind[bit] = None
                     self._grow(bit, length, place)
                 case Derivation(fact, ids):
                     mask = sum(1 << self._bit(id_) for id_ in ids)
@@ -130,6 +132,9 @@ class ProvenancePlace:
                         _absorb(channel.monomials.setdefault(fact, []), mask)
                     else:
                         self._derive(fact, mask, "")
+        if channel is not None:  # it may have been sent less than is known here: by this place, before it went back
+            for bit in behind:
+                self._tell(to, channel, bit)
         self._settle()
 
     def take(self) -> News:
