@@ -90,13 +90,15 @@ class ProvenancePlace:
         self._written: set[int] = set()
         """The ids of base facts that are here now."""
         self._monomials: dict[Fact, list[int]] = {}
-        self._over: dict[int, set[Fact]] = {}
+        self._over: dict[int, dict[Fact, None]] = {}
         """Id → the facts that had it in a monomial."""
         self._shown: set[Fact] = set()
         self._channels: dict[str, _Channel] = {}
         self._before: dict[Fact, bool] = {}
         self._news = News()
         self._waiting: deque[tuple[Fact, int]] = deque()
+        self._dead: dict[int, int] = {}
+        """The ids that were dead when `stale` was last asked for, with their lengths."""
 
     # Telling.
 
@@ -127,7 +129,7 @@ class ProvenancePlace:
                         behind[bit] = None
                     self._grow(bit, length, place)
                 case Derivation(fact, ids):
-                    mask = sum(1 << self._bit(id_) for id_ in ids)
+                    mask = self._mask(ids)
                     if channel is not None:
                         _absorb(channel.monomials.setdefault(fact, []), mask)
                     else:
@@ -146,6 +148,29 @@ class ProvenancePlace:
                 news.changes[fact] = 1 if now else -1
         self._before = {}
         return news
+
+    # Forgetting.
+
+    def stale(self) -> frozenset[bytes]:
+        """The ids that are dead now, and have been since the last time that this was asked."""
+        dead = {bit: length for bit, length in self._lengths.items() if not is_present(length)}
+        before, self._dead = self._dead, dead
+        return frozenset(self._ids[bit] for bit, length in dead.items() if before.get(bit) == length)
+
+    def forget(self, ids: Iterable[bytes]) -> None:
+        """Forget all derivations over dead ids, here and as sent to others; their lengths are kept."""
+        bits = [self._bits[id_] for id_ in ids]
+        gone = sum(1 << bit for bit in bits)
+        over = {fact: None for bit in bits for fact in self._over.pop(bit, ())}
+        _thin(self._monomials, over, gone)
+        for channel in self._channels.values():
+            _thin(channel.monomials, list(channel.monomials), gone)
+
+    def counts_on(self, to: str, derivation: Derivation) -> bool:
+        """Whether this place takes it that a derivation lies in a place's mail: no smaller one is known."""
+        known = self._monomials if to == self.place else self._channels.get(to, _Channel()).monomials
+        kept = known.get(derivation.fact)
+        return kept is not None and self._mask(derivation.ids) in kept
 
     # Reading.
 
@@ -170,6 +195,9 @@ class ProvenancePlace:
         if bit == len(self._ids):
             self._ids.append(id_)
         return bit
+
+    def _mask(self, ids: Iterable[bytes]) -> int:
+        return sum(1 << self._bit(id_) for id_ in ids)
 
     def _bits_of(self, mask: int) -> Iterator[int]:
         while mask:
@@ -206,7 +234,7 @@ class ProvenancePlace:
                 turn(fact, bit)
 
     def _revive(self, fact: Fact, bit: int) -> None:
-        for mask in self._monomials[fact]:
+        for mask in self._monomials.get(fact, ()):
             if mask >> bit & 1 and self._is_live(mask):
                 self._show(fact)
                 self._waiting.append((fact, mask))
@@ -227,7 +255,7 @@ class ProvenancePlace:
         if len(kept) > self._limit:
             raise self._too_many(fact, rule)
         for bit in self._bits_of(mask):
-            self._over.setdefault(bit, set()).add(fact)
+            self._over.setdefault(bit, {})[fact] = None
         if self._is_live(mask):
             self._show(fact)
             self._waiting.append((fact, mask))
@@ -323,3 +351,13 @@ def _absorb(kept: list[int], mask: int) -> list[int] | None:
         kept.remove(other)
     kept.append(mask)
     return superfluous
+
+
+def _thin(monomials: dict[Fact, list[int]], facts: Iterable[Fact], gone: int) -> None:
+    """Take those monomials out that have any of these bits."""
+    for fact in facts:
+        kept = [mask for mask in monomials.get(fact, ()) if not mask & gone]
+        if kept:
+            monomials[fact] = kept
+        else:
+            monomials.pop(fact, None)

@@ -6,7 +6,7 @@ more of its facts than it does itself, their causal lengths go on from there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,10 @@ from everview.algebra.provenance import Provenance
 from everview.errors import DataError
 from everview.language.values import check_rows
 from everview.located.coding import item_of, row_of
-from everview.located.facts import Fact
+from everview.located.facts import Fact, Row
 from everview.located.node import Change, Node, Store
 from everview.located.program import LocatedProgram
-from everview.located.provenance import MOST_MONOMIALS, ProvenancePlace
+from everview.located.provenance import MOST_MONOMIALS, Derivation, Length, ProvenancePlace
 
 __all__ = ["ProvenanceNode"]
 
@@ -55,6 +55,25 @@ class ProvenanceNode(Node):
         self.refresh()
         return {"place": self.place, **self._core.size(), "unsent": dict(self._unsent)}
 
+    def collect(self) -> int:
+        """Forget derivations over base facts that have been gone since this was last called; return how many.
+
+        Should such a fact return, what follows from it is derived anew, and sent again.
+        """
+        forgotten = 0
+
+        def work() -> None:
+            nonlocal forgotten
+            stale = self._core.stale()
+            for name in self._boxes.values():
+                derivations, lengths = _superfluous(self._site.rows(name), stale)
+                self._site.delete(name, [*derivations, *lengths])
+                forgotten += len(derivations)
+            self._core.forget(stale)
+
+        self._react(work)
+        return forgotten
+
     # Inside.
 
     def _empty(self) -> ProvenancePlace:
@@ -79,12 +98,18 @@ class ProvenanceNode(Node):
 
     def _on_mail(self, to: str, changes: list[Change]) -> None:
         items = [item_of(row) for row, weight in changes if weight > 0]
+        gone = [item_of(row) for row, weight in changes if weight < 0]
 
         def work() -> None:
             self._core.hear(to, items)
-            self._flush()
+            if any(isinstance(item, Derivation) and self._core.counts_on(to, item) for item in gone):
+                # Somebody has forgotten it. If it is live after all, whoever can make it sends it again.
+                self._core.take()
+                self._rebuild()
+            else:
+                self._flush()
 
-        if items:
+        if items or gone:
             self._react(work)
 
     def _flush(self) -> None:
@@ -101,3 +126,16 @@ class ProvenanceNode(Node):
         for to, items in drop.items():
             if to in self._boxes:
                 self._site.delete(self._boxes[to], map(row_of, items))
+
+
+def _superfluous(rows: Iterable[Row], stale: frozenset[bytes]) -> tuple[list[Row], list[Row]]:
+    """Of a place's mail: the derivations over stale ids, and the lengths of an id but the greatest."""
+    derivations: list[Row] = []
+    lengths: dict[bytes, list[tuple[int, Row]]] = {}
+    for row in rows:
+        match item_of(row):
+            case Derivation(_, ids) if not stale.isdisjoint(ids):
+                derivations.append(row)
+            case Length(_, id_, length):
+                lengths.setdefault(id_, []).append((length, row))
+    return derivations, [row for found in lengths.values() for _, row in sorted(found)[:-1]]

@@ -66,6 +66,11 @@ class LocatedDevice(Device):
             self.disarm()
         self.deaf = False
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether it was ever in an exchange."""
+        return self._side.exists()
+
     def deafen(self) -> None:
         """Close the node."""
         self.node.close()

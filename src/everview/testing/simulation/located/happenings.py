@@ -40,6 +40,8 @@ def happen_located(step: AnyStep, world: LocatedWorld) -> None:
                 _forget(world, device, crash)
         case do.Restore() if world.located.mode == "counting":
             _restore_counting(world, step)
+        case do.Collect(site) if (device := world.node(site)) is not None and not device.has_spoken:
+            pass  # a site collects at the end of an exchange; before its first there is nothing to forget
         case do.Copy() | do.Arrive() | do.Leave() | do.Expire() | do.Permit() | do.Write() | do.Load():
             raise TypeError(f"{type(step).__name__} does not happen in located worlds")
         case _:
