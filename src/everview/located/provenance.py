@@ -134,10 +134,14 @@ class ProvenancePlace:
                         _absorb(channel.monomials.setdefault(fact, []), mask)
                     else:
                         self._derive(fact, mask, "")
-        if channel is not None:  # it may have been sent less than is known here: by this place, before it went back
-            for bit in behind:
-                self._tell(to, channel, bit)
+        if channel is not None:
+            self._catch_up(to, channel, behind)
         self._settle()
+
+    def _catch_up(self, to: str, channel: _Channel, bits: Iterable[int]) -> None:
+        """Tell a place what is known here beyond what it was sent: by this place, before it went back."""
+        for bit in bits:
+            self._tell(to, channel, bit)
 
     def take(self) -> News:
         """Return what has happened since the last time."""

@@ -33,17 +33,16 @@ def heal_located(world: LocatedWorld) -> None:
     check_together(world.nodes)
     if world.located.mode == "counting":
         _be_quiet(world, names[0])
-    for step in (Forget, Collect, Forget, Collect):
+    for step in (Forget, Forget, Collect):
         for name in names:
             happen_located(step(name), world)
-        settle(world)
-        check_together(world.nodes)
+    settle(world)
+    check_together(world.nodes)
     heads = {device.name: device.head for device in world.nodes}
     for name in names:
         happen_located(Open(name), world)
     if moved := [device.name for device in world.nodes if device.head != heads[device.name]]:
         raise Wrong(f"{moved[0]} has something to say when it is opened again")
-    settle(world)
     check_together(world.nodes)
 
 
