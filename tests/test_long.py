@@ -22,6 +22,7 @@ SLICE = {
     "model": 1,
     "objects": 0,  # ends at stages are in tests/hub/test_objects.py
     "partials": 0,  # some are in tests/model/test_partials.py and tests/replication/partials
+    "path_vector": 0,  # one is in tests/located/test_example.py
     "pipelines": 0,  # some are in tests/streams/test_titan.py
     "planner": 10,
     "processes": 1,

@@ -82,6 +82,8 @@ class ProvenancePlace:
         self._rules, self._identify, self._limit = rules, identify, limit
         self._facts = rules.facts()
         self._bits: dict[bytes, int] = {}
+        self._powers: dict[bytes, int] = {}
+        """Id → the monomial of that id alone."""
         self._ids: list[bytes] = []
         self._owners: dict[int, str] = {}
         self._lengths: dict[int, int] = {}
@@ -201,7 +203,13 @@ class ProvenancePlace:
         return bit
 
     def _mask(self, ids: Iterable[bytes]) -> int:
-        return sum(1 << self._bit(id_) for id_ in ids)
+        powers, mask = self._powers, 0
+        for id_ in ids:
+            power = powers.get(id_)
+            if power is None:
+                power = powers[id_] = 1 << self._bit(id_)
+            mask |= power
+        return mask
 
     def _bits_of(self, mask: int) -> Iterator[int]:
         while mask:

@@ -37,6 +37,8 @@ class ProvenanceNode(Node):
         self._limit = MOST_MONOMIALS if limit is None else limit
         self._core = self._empty()
         self._unsent: dict[str, int] = {}
+        self._said: dict[str, set[Row]] = {}
+        """Place → the rows that were put into its mail here, and that are told as any other commit's."""
         self._boxes = {to: program.mail(to) for to in program.places if program.mail(to) in hosted}
         self._watches += [site.watch(name, partial(self._on_mail, to)) for to, name in self._boxes.items()]
         self.refresh()
@@ -80,7 +82,7 @@ class ProvenanceNode(Node):
         return ProvenancePlace(self.place, self.program.rules, self.program.identify, limit=self._limit)
 
     def _rebuild(self) -> None:
-        self._core, self._unsent = self._empty(), {}
+        self._core, self._unsent, self._said = self._empty(), {}, {}
         base = self._base_facts()
         self._core.hold(base)
         # First what others have been sent, so that it is not sent again.
@@ -97,7 +99,8 @@ class ProvenanceNode(Node):
         self._core.write(fact, present=present)
 
     def _on_mail(self, to: str, changes: list[Change]) -> None:
-        items = [item_of(row) for row, weight in changes if weight > 0]
+        said = self._said.pop(to, ())
+        items = [item_of(row) for row, weight in changes if weight > 0 and row not in said]
         gone = [item_of(row) for row, weight in changes if weight < 0]
 
         def work() -> None:
@@ -120,7 +123,9 @@ class ProvenanceNode(Node):
     def _send(self, add: Mapping[str, Sequence[Any]], drop: Mapping[str, Sequence[Any]]) -> None:
         for to, items in add.items():
             if to in self._boxes:
-                self._site.insert(self._boxes[to], map(row_of, items))
+                rows = list(map(row_of, items))
+                self._site.insert(self._boxes[to], rows)
+                self._said.setdefault(to, set()).update(rows)
             else:
                 self._unsent[to] = self._unsent.get(to, 0) + len(items)
         for to, items in drop.items():
