@@ -182,7 +182,9 @@ def picture(network: Network, name: str) -> str:
     parts.append(f'<text class="say" x="{middle}" y="{SIZE + 2}">{said}</text>')
     for number, (kind, words) in enumerate(SAID.items()):
         x, y = 112 + 160 * number, SIZE + 34
-        parts.append(f'<path class="{kind}" d="M{x} {y}h34"/><text class="key" x="{x + 42}" y="{y + 4}">{words}</text>')
+        parts.append(
+            f'<path class="{kind}" d="M{x} {y}h34"/><text class="key" x="{x + 42}" y="{y + 4}">{words}</text>'
+        )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE + FOOT}">'
         f"<style>{STYLE}</style>{''.join(parts)}</svg>\n"

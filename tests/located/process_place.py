@@ -43,7 +43,7 @@ TEXTS = {
 
 
 def turned(places, place, number):
-    """The links of a place after so many turns: each turns one to the next place of the ring or the second."""
+    """The links of a place after so many turns: each turns one to the next place of the ring, or the second."""
     rng, at, there = random.Random(f"turns of {place}"), places.index(place), set()
     for _ in range(number):
         there ^= {places[(at + rng.choice([1, 2])) % len(places)]}
@@ -90,7 +90,9 @@ def main(mode, places, path, name, port, pause, *peers):
         for live in lives:
             live.start()
         settled = threading.Event()
-        writer = threading.Thread(target=write, args=(site, places, start, float(pause), settled), daemon=True)
+        writer = threading.Thread(
+            target=write, args=(site, places, start, float(pause), settled), daemon=True
+        )
         writer.start()
         say("ready")
         for line in sys.stdin:

@@ -71,7 +71,9 @@ def heal(places, text):
         place.await_word("settled")
     names = "".join(place.number for place in places)
     turns = {place.number: max(place.acknowledged) for place in places}
-    base = {("link", (name, other)) for name, number in turns.items() for other in turned(names, name, number)}
+    base = {
+        ("link", (name, other)) for name, number in turns.items() for other in turned(names, name, number)
+    }
     wanted = centralised(text, frozenset(base))
     until = time.monotonic() + HEALING_SECONDS
     while True:

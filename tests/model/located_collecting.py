@@ -1,4 +1,4 @@
-"""Collecting in provenance mode as a program: what is dead is taken out of mail, and made again when it returns.
+"""Collecting in provenance mode as a program: the dead is taken out of mail, and made again if it returns.
 
 A place's mail is a set relation with causal lengths of its own, which all who send to the place hold: a row
 that one takes out another can put back, and what counts is the longest. So anyone may take out a derivation
@@ -111,7 +111,8 @@ class Place:
                     (more, ids | others)
                     for bound, ids in bodies
                     for fact, others in here
-                    if (more := match(atom, fact, bound)) is not None and bound_place(atom, more) == self.place
+                    if (more := match(atom, fact, bound)) is not None
+                    and bound_place(atom, more) == self.place
                 ]
             yield from ((instance(rule.head, bound), ids) for bound, ids in bodies)
 

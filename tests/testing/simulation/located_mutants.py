@@ -141,7 +141,7 @@ def numbers_not_kept(patch):
 
     def again(self):
         rebuild(self)
-        self._numbers = {to: 0 for to in self._numbers}
+        self._numbers = dict.fromkeys(self._numbers, 0)
 
     patch(CountingNode, "_rebuild", again)
 

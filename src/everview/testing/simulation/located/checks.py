@@ -26,7 +26,9 @@ def centralised(text: str, base: frozenset[Fact]) -> frozenset[Fact]:
     """All facts that follow from base facts, by one site that knows them all and has no places: naively."""
     program = _whole(text)
     tables = {name: [row for relation, row in base if relation == name] for name in program.relations}
-    found = {(name, tuple(row)) for name, view in evaluate_views(program, tables).items() for row in view.rows}
+    found = {
+        (name, tuple(row)) for name, view in evaluate_views(program, tables).items() for row in view.rows
+    }
     return frozenset(found) | base
 
 
@@ -43,8 +45,8 @@ def check_place(device: LocatedDevice, ever: frozenset[Fact]) -> None:
     if device.deaf:
         return
     shown = frozenset[Fact]().union(*tables.values())
-    there = _by_mail(device) if program.mode == "provenance" else _by_counts(device)
-    there = frozenset(fact for fact in there if fact[0] in program.relations)
+    held = _by_mail(device) if program.mode == "provenance" else _by_counts(device)
+    there = frozenset(fact for fact in held if fact[0] in program.relations)
     if shown != there:
         raise Wrong(f"{device.name} shows facts {_differ(shown, there)} by what its store holds")
     if groundless := shown - centralised(program.text, ever):

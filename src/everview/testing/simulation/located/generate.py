@@ -147,7 +147,7 @@ class _Generator:
         _, (site, *_) = first = rng.choice(self.pool)
         facts = [first, *(rng.choice(self.pool) for _ in range(rng.choice([0, 0, 0, 1, 2])))]
         operations: list[Operation] = [
-            (rng.choice(["insert", "insert", "delete"]), relation, row)  # type: ignore[misc]
+            (rng.choice(["insert", "insert", "delete"]), relation, row)
             for relation, row in facts
             if row[0] == site
         ]

@@ -1,4 +1,4 @@
-"""Healing: faults end, all nodes are open, neighbours sync until nothing moves; then all places must be right.
+"""Healing: faults end, nodes are open, neighbours sync until nothing moves; then all places must be right.
 
 Then everyone forgets what it may, and begins anew from its file: they must be right again, and say no more.
 """

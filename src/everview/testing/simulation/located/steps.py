@@ -53,7 +53,7 @@ class LocatedCase(do.Case, frozen=True, kw_only=True):
     """A located world and its history; `near`: sites host only the mail of those that they are linked to."""
 
     mode: Mode
-    steps: list[AnyStep]  # type: ignore[assignment] - more can happen here
+    steps: list[AnyStep]  # type: ignore[assignment]  # more can happen here
     near: bool = False
 
 
