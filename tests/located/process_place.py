@@ -43,7 +43,7 @@ TEXTS = {
 
 
 def turned(places, place, number):
-    """The links of a place after so many turns: each turns one to the next place of the ring, or the second."""
+    """The links of a place after so many turns: each turns one to the next place of the ring or its next."""
     rng, at, there = random.Random(f"turns of {place}"), places.index(place), set()
     for _ in range(number):
         there ^= {places[(at + rng.choice([1, 2])) % len(places)]}

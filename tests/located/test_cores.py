@@ -208,6 +208,18 @@ def test_why_is_the_live_minimal_proofs():
     assert world.places["a"].monomials(("reach", ("a", "c"))) == {frozenset([ids["ab"], ids["bc"]])}
 
 
+def test_rules_fire_over_what_is_live():
+    place = ProvenancePlace("b", rules_of(REACH), identify)
+    link, dead, live = (letter * 16 for letter in (b"l", b"d", b"v"))
+    fact = ("reach", ("b", "z"))
+    told = [Length("x", dead, 2), Length("x", live, 1), Length("a", link, 1)]
+    place.hear("b", [*told, Derivation(fact, frozenset([dead])), Derivation(fact, frozenset([live]))])
+    place.take()
+    place.hear("b", [Derivation(("link_at_z", ("b", "a")), frozenset([link]))])
+    sent = [item for item in place.take().add["a"] if isinstance(item, Derivation)]
+    assert sent == [Derivation(("reach", ("a", "z")), frozenset([link, live]))]
+
+
 def test_hops_are_those_of_the_paper():
     for mode in MODES.values():
         world = mode(HOPS, "abcdfgh", random.Random(3))

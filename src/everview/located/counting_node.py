@@ -8,6 +8,7 @@ of the site alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ class CountingNode(Node):
             program.counts(place),
             program.sent(place),
         )
-        self._store = str(site.status()["incarnation"])
+        self._store = site.replica.incarnation
         self._core = CountingPlace(place, program.rules)
         self._numbers: dict[str, int] = {}
         self._asked_after: int | None = None
@@ -85,6 +86,12 @@ class CountingNode(Node):
         self._site.delete(self.program.reports, old)
 
     # Inside.
+
+    def _react(self, work: Callable[[], None]) -> None:
+        """Do something; not if the store turns out, in a sync, to have gone back while nobody noticed."""
+        if self._site.replica.incarnation != self._store:
+            self._store, self._current = self._site.replica.incarnation, False
+        super()._react(work)
 
     def _rebuild(self) -> None:
         stored = self._site.rows(self._sent)
