@@ -180,6 +180,17 @@ def test_a_limit_of_counting_names_the_rule():
         places["b"].run(sent)
 
 
+def test_a_base_fact_counts_once_however_often_it_is_written():
+    place, fact = CountingPlace("a", rules_of(REACH)), ("link", ("a", "a"))
+    assert place.write(fact, present=True)
+    assert not place.write(fact, present=True), "it is going to be there"
+    assert place.write(fact, present=False)
+    assert not place.write(fact, present=False), "it is going to be gone"
+    assert place.write(fact, present=True)
+    counts = place.run().counts
+    assert [n for derived, n in counts.items() if derived.fact == fact] == [1]
+
+
 def test_a_place_that_went_back_goes_on_from_what_others_know():
     rules, fact = rules_of(REACH), ("link", ("a", "b"))
     id_ = identify(fact)

@@ -97,9 +97,9 @@ class CountingNode(Node):
         stored = self._site.rows(self._sent)
         if any(store != self._store for _, _, store in stored):
             raise StoreError(
-                f"the store of {self.place!r} was put back from a backup or copied, and counting mode cannot "
-                "go on from an old state: its updates would count twice. Begin anew at all places, or run "
-                "the program by provenance"
+                f"the store of {self.place!r} was put back from a backup or copied, or others gave it up "
+                "while it was away, and counting mode cannot go on from an old state: its updates would "
+                "count twice. Begin anew at all places, or run the program by provenance"
             )
         if not stored:  # a backup of it, though nothing was sent yet, must be known for one
             self._site.insert(self._sent, [(_CONSUMED, 0, self._store)])

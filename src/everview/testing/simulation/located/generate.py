@@ -22,7 +22,9 @@ from everview.testing.simulation.located.steps import (
     Put,
 )
 
-LOCATED_FAULTS = ("collect", "skew", "crash", "network", "folder", "partition", "restore", "rewind", "deafen")
+_OFTEN = ("collect", "skew", "crash", "network", "folder", "partition", "restore", "rewind", "deafen")
+
+LOCATED_FAULTS = (*_OFTEN, "absence")
 """What may go wrong in a located world."""
 
 Move = tuple[Callable[[], list[AnyStep]], int]
@@ -38,8 +40,12 @@ class _Generator:
         self.seed = seed
         self.rng = rng = random.Random(f"located {seed}")
         self.mode: Mode = "counting" if seed % 3 == 2 else "provenance"
-        chosen = {fault for fault in LOCATED_FAULTS if rng.random() < 0.4}
+        chosen = {fault for fault in _OFTEN if rng.random() < 0.4}
+        if random.Random(f"absence {seed}").random() < 0.2:
+            chosen.add("absence")
         self.faults = chosen if faults is None else set(faults)
+        if self.mode == "counting":
+            self.faults -= {"rewind", "absence"}  # nobody promises to go on counting after those
         kinds = [name for name, one in WORKED.items() if one.counts or self.mode == "provenance"]
         self.kind = rng.choice([*kinds, "random", "random"])
         worked = WORKED.get(self.kind)
@@ -123,6 +129,7 @@ class _Generator:
             "partition": [(lambda: [do.Partition(*self.pair())], 2)],
             "restore": [(lambda: [do.Backup(self.site())], 2), (self.restore, 2)],
             "rewind": [(self.rewind, 2)],
+            "absence": [(lambda: [do.Absence(self.site(), rng.choice([40, 100]))], 1)],
             "deafen": [(lambda: [Deafen(self.site())], 2), (self.reopen, 3)],
         }
         for fault in sorted(self.faults):
@@ -185,8 +192,6 @@ class _Generator:
 
     def rewind(self) -> list[AnyStep]:
         """A store that goes back unnoticed; often it writes before it meets anyone."""
-        if self.mode == "counting":
-            return []
         site = self.site()
         before: list[AnyStep] = [do.Backup(site), *self.put(), *self.put()]
         before += [do.Sync(site, other) for other in self.names if other != site and self.rng.random() < 0.7]
