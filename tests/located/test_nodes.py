@@ -272,7 +272,8 @@ def kept(world, place):
     return sum(not row[-1] for row in rows), sum(bool(row[-1]) for row in rows)
 
 
-def test_what_is_gone_for_long_is_forgotten_and_returns():
+@pytest.mark.parametrize("collector", "ab")
+def test_what_is_gone_for_long_is_forgotten_and_returns(collector):
     world = World(REACH, "abc", random.Random(10))
     world.write(("link", ("a", "b")), present=True)
     for number in range(10):
@@ -282,8 +283,8 @@ def test_what_is_gone_for_long_is_forgotten_and_returns():
     world.settle()
     assert kept(world, "a") == (10, 21), "two lengths of each link that came and went"
     assert world.nodes["a"].status()["monomials"] > 10
-    assert world.nodes["a"].collect() == 0, "it has only just been seen to be gone"
-    assert world.nodes["a"].collect() == 10
+    assert world.nodes[collector].collect() == 0, "it has only just been seen to be gone"
+    assert world.nodes[collector].collect() == 10
     world.settle()
     assert kept(world, "a") == (0, 11), "the last length of each is kept"
     assert world.nodes["a"].status()["monomials"] == 2
