@@ -27,7 +27,7 @@ def test_places_come_to_what_one_site_would_show(first):
 
 def test_much_happens_in_a_located_world():
     counts = Counter()
-    for seed in (3, 5):
+    for seed in (4, 6, 10):
         counts += LocatedSimulation(seed, faults=LOCATED_FAULTS).run().counts
     assert counts["crashes"] + counts["crashes while opening"] > 0
     assert counts["messages"] > 100

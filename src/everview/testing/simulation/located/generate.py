@@ -146,7 +146,7 @@ class _Generator:
         return one, other
 
     def crash(self) -> int:
-        return self.rng.randint(1, 80) if "crash" in self.faults and self.rng.random() < 0.3 else 0
+        return self.rng.randint(1, 40) if "crash" in self.faults and self.rng.random() < 0.3 else 0
 
     def put(self, crash: int = 0) -> list[AnyStep]:
         """A transaction over facts of one place."""
@@ -161,11 +161,11 @@ class _Generator:
         return [Put(site, operations, crash)]
 
     def dying_put(self) -> list[AnyStep]:
-        return self.put(self.rng.randint(1, 120))
+        return self.put(self.rng.randint(1, 30))
 
     def dying_sync(self) -> list[AnyStep]:
         pair = self.pair()
-        return [do.Sync(*pair, self.rng.choice(pair), self.rng.randint(1, 200))]
+        return [do.Sync(*pair, self.rng.choice(pair), self.rng.randint(1, 60))]
 
     def reopen(self) -> list[AnyStep]:
         return [Open(self.site(), self.crash())]
@@ -173,7 +173,7 @@ class _Generator:
     def deliver(self) -> list[AnyStep]:
         rng = self.rng
         fate = rng.choices(["arrives", "doubled", "lost"], [7, 2, 1])[0]
-        crash = rng.randint(1, 120) if "crash" in self.faults and rng.random() < 0.1 else 0
+        crash = rng.randint(1, 60) if "crash" in self.faults and rng.random() < 0.1 else 0
         return [do.Deliver(rng.choice([0, 0, rng.randrange(1_000)]), fate, crash)]  # type: ignore[arg-type]
 
     def publish(self) -> list[AnyStep]:
