@@ -8,7 +8,7 @@ from __future__ import annotations
 from everview.testing.simulation.checks import Wrong
 from everview.testing.simulation.exchanges import deliver, sync
 from everview.testing.simulation.happenings import happen
-from everview.testing.simulation.healing import settle
+from everview.testing.simulation.healing import ROUNDS, settle
 from everview.testing.simulation.located.checks import check_together
 from everview.testing.simulation.located.happenings import happen_located
 from everview.testing.simulation.located.steps import Ask, Forget, Open
@@ -29,14 +29,14 @@ def heal_located(world: LocatedWorld) -> None:
             happen_located(Open(device.name), world)
     happen(Wait(3 * 86_400), world)
     _find_out(world)
-    settle(world)
+    _settle(world)
     check_together(world.nodes)
     if world.located.mode == "counting":
         _be_quiet(world, names[0])
     for step in (Forget, Forget, Collect):
         for name in names:
             happen_located(step(name), world)
-    settle(world)
+    _settle(world)
     check_together(world.nodes)
     heads = {device.name: device.head for device in world.nodes}
     for name in names:
@@ -44,6 +44,23 @@ def heal_located(world: LocatedWorld) -> None:
     if moved := [device.name for device in world.nodes if device.head != heads[device.name]]:
         raise Wrong(f"{moved[0]} has something to say when it is opened again")
     check_together(world.nodes)
+
+
+def _settle(world: LocatedWorld) -> None:
+    """Sync until that changes nothing: over all links, for what two sites share nobody else may have."""
+    if not world.near:
+        settle(world)
+        return
+    links = sorted(
+        {tuple(sorted((one, other))) for one, near in world.network.links.items() for other in near}
+    )
+    for _ in range(ROUNDS):
+        before = [(device.incarnation, device.head, dict(device.state.joined)) for device in world.nodes]
+        for one, other in links:
+            sync(world, world.devices[one], world.devices[other])
+        if before == [(device.incarnation, device.head, dict(device.state.joined)) for device in world.nodes]:
+            return
+    raise Wrong(f"the places do not come to rest in {ROUNDS} rounds")
 
 
 def _arrive(world: LocatedWorld) -> None:
@@ -79,5 +96,5 @@ def _be_quiet(world: LocatedWorld, name: str) -> None:
         happen_located(Ask(name), world)
         if world.counts["found quiet"] > before:
             return
-        settle(world)
+        _settle(world)
     raise Wrong(f"all is quiet, and {name} is never told")

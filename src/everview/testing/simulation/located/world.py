@@ -23,6 +23,7 @@ class LocatedWorld(World):
     def __init__(self, case: LocatedCase, folder: Path) -> None:
         names = [place.name for place in case.places]
         self.located = LocatedProgram.parse(case.program, names, mode=case.mode)
+        self.near = case.near
         self.ever: frozenset[Fact] = frozenset()
         """All base facts that anybody ever wrote."""
         self.wrote = 0
