@@ -11,7 +11,8 @@ from everview.errors import LimitError
 from everview.language.datalog.localising import localise
 from everview.language.datalog.parser import parse
 from everview.located.counting import CountingPlace
-from everview.located.provenance import Derivation, Length, ProvenancePlace
+from everview.located.items import Derivation, Length
+from everview.located.provenance import ProvenancePlace
 from everview.located.rules import Rules
 
 

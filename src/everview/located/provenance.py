@@ -21,35 +21,17 @@ from everview.algebra.antichain import minimal
 from everview.algebra.causal_length import is_present
 from everview.errors import LimitError
 from everview.located.facts import Fact
+from everview.located.items import Derivation, Item, Length
+from everview.located.monomials import absorb, thin
 from everview.located.rules import Firing, Rules
 
-__all__ = ["MOST_MONOMIALS", "Derivation", "Length", "News", "ProvenancePlace"]
+__all__ = ["MOST_MONOMIALS", "News", "ProvenancePlace"]
 
 MOST_MONOMIALS = 10_000
 """How many minimal proofs a fact may have before it is too much to send them about."""
 
 _SUPERSEDED = 8
 """So many lengths of an id may lie in a place's mail beside the one that counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """A fact, and the ids of base facts that it was made from."""
-
-    fact: Fact
-    ids: frozenset[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """The causal length of a base fact's id, and the place that it is written at."""
-
-    place: str
-    id: bytes
-    length: int
-
-
-Item = Derivation | Length
 
 
 @dataclass(slots=True)
@@ -133,7 +115,7 @@ class ProvenancePlace:
                 case Derivation(fact, ids):
                     mask = self._mask(ids)
                     if channel is not None:
-                        _absorb(channel.monomials.setdefault(fact, []), mask)
+                        absorb(channel.monomials.setdefault(fact, []), mask)
                     else:
                         self._derive(fact, mask, "")
         if channel is not None:
@@ -168,9 +150,9 @@ class ProvenancePlace:
         bits = [self._bits[id_] for id_ in ids]
         gone = sum(1 << bit for bit in bits)
         over = {fact: None for bit in bits for fact in self._over.pop(bit, ())}
-        _thin(self._monomials, over, gone)
+        thin(self._monomials, over, gone)
         for channel in self._channels.values():
-            _thin(channel.monomials, list(channel.monomials), gone)
+            thin(channel.monomials, list(channel.monomials), gone)
 
     def counts_on(self, to: str, derivation: Derivation) -> bool:
         """Whether this place takes it that a derivation lies in a place's mail: no smaller one is known."""
@@ -262,7 +244,7 @@ class ProvenancePlace:
     def _derive(self, fact: Fact, mask: int, rule: str) -> None:
         """Keep a monomial, dead or alive; what is new and live is going to fire."""
         kept = self._monomials.setdefault(fact, [])
-        if _absorb(kept, mask) is None:
+        if absorb(kept, mask) is None:
             return
         if len(kept) > self._limit:
             raise self._too_many(fact, rule)
@@ -310,7 +292,7 @@ class ProvenancePlace:
     def _send(self, firing: Firing, mask: int) -> None:
         channel = self._channels.setdefault(firing.place, _Channel())
         kept = channel.monomials.setdefault(firing.head, [])
-        superfluous = _absorb(kept, mask)
+        superfluous = absorb(kept, mask)
         if superfluous is None:
             return
         if len(kept) > self._limit:
@@ -351,25 +333,3 @@ class ProvenancePlace:
             "Host the relations that it reads at one site, where no proofs are kept, or raise the limit",
             limit=self._limit,
         )
-
-
-def _absorb(kept: list[int], mask: int) -> list[int] | None:
-    """Add a monomial to an antichain; return those that it absorbs, None if it is absorbed itself."""
-    for other in kept:
-        if other & mask == other:
-            return None
-    superfluous = [other for other in kept if mask & other == mask]
-    for other in superfluous:
-        kept.remove(other)
-    kept.append(mask)
-    return superfluous
-
-
-def _thin(monomials: dict[Fact, list[int]], facts: Iterable[Fact], gone: int) -> None:
-    """Take those monomials out that have any of these bits."""
-    for fact in facts:
-        kept = [mask for mask in monomials.get(fact, ()) if not mask & gone]
-        if kept:
-            monomials[fact] = kept
-        else:
-            monomials.pop(fact, None)

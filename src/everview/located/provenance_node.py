@@ -15,9 +15,10 @@ from everview.errors import DataError
 from everview.language.values import check_rows
 from everview.located.coding import item_of, row_of
 from everview.located.facts import Fact, Row
+from everview.located.items import Derivation, Length
 from everview.located.node import Change, Node, Store
 from everview.located.program import LocatedProgram
-from everview.located.provenance import MOST_MONOMIALS, Derivation, Length, ProvenancePlace
+from everview.located.provenance import MOST_MONOMIALS, ProvenancePlace
 
 __all__ = ["ProvenanceNode"]
 

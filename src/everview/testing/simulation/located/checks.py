@@ -11,7 +11,7 @@ from everview.engines.reference import evaluate_views
 from everview.language.program import Program
 from everview.located.coding import item_of, read_derived
 from everview.located.facts import Fact
-from everview.located.provenance import Derivation, Length
+from everview.located.items import Derivation, Length
 from everview.testing.simulation.checks import Wrong
 from everview.testing.simulation.located.device import LocatedDevice
 
