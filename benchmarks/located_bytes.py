@@ -24,7 +24,8 @@ import msgspec
 from everview.language.datalog.localising import localise
 from everview.language.datalog.parser import parse
 from everview.located.facts import Fact
-from everview.located.provenance import Derivation, Item, Length, ProvenancePlace
+from everview.located.items import Derivation, Item, Length
+from everview.located.provenance import ProvenancePlace
 from everview.located.rules import Rules
 
 __all__ = ["Cost", "Measured", "figures", "measure"]

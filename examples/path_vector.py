@@ -140,13 +140,27 @@ def run(network: Network, changes: int) -> Iterator[str]:
         yield f"{change:3} {said}: {network.check():,} paths, {rows:,} rows moved, {took:.1f} s"
 
 
+SIZE, RADIUS, FOOT = 640, 255, 62
+"""The picture: the square that the ring is drawn in, the ring itself, and what is below for the legend."""
+
+STYLE = (
+    "text{font:11px sans-serif;text-anchor:middle;fill:#fff}.paper{fill:#fff}"
+    "line,path{stroke-width:1.5;stroke:#9aa5b1}"
+    ".route{stroke-width:4;stroke:#2f6f9f}.down{stroke:#c0392b;stroke-dasharray:5 4}"
+    "circle{stroke:#fff;stroke-width:2}.self{fill:#c77d1e}.lost{fill:#9aa5b1}"
+    ".say{fill:#333;font-size:13px}.key{fill:#333;font-size:12px;text-anchor:start}"
+)
+SHADES = ("#16324d", "#1f4a6d", "#2f6f9f", "#4d8dbd", "#74aad0", "#9cc3df", "#bfd8ea")
+"""The colour of a site by how many hops it is away, from the first on."""
+
+
 def picture(network: Network, name: str) -> str:
-    """The network as SVG: links that are down are dashed, and the routes from one site are drawn thick."""
-    size, radius, count = 640, 260, len(network.names)
+    """The network as SVG: routes from one site are thick, links that are down dashed, far sites pale."""
+    middle, count = SIZE / 2, len(network.names)
     at = {
         site: (
-            size / 2 + radius * math.sin(2 * math.pi * number / count),
-            size / 2 - radius * math.cos(2 * math.pi * number / count),
+            middle + RADIUS * math.sin(2 * math.pi * number / count),
+            middle - RADIUS * math.cos(2 * math.pi * number / count),
         )
         for number, site in enumerate(network.names)
     }
@@ -156,30 +170,47 @@ def picture(network: Network, name: str) -> str:
         for pair in zip(vector.split(), vector.split()[1:], strict=False)
     }
     reached = {destination: hops for destination, _, hops in network.routes(name)} | {name: 0}
-    parts = []
-    for a, b in network.links:
+    parts = [f'<rect class="paper" width="{SIZE}" height="{SIZE + FOOT}" rx="8"/>']
+    for kind, (a, b) in sorted((_kind(link, used, network.up), link) for link in network.links):
         (x1, y1), (x2, y2) = at[a], at[b]
-        kind = "route" if (a, b) in used else "up" if (a, b) in network.up else "down"
         line = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-        parts.append(f'<line class="{kind}" {line}><title>{a}–{b}</title></line>')
+        parts.append(f'<line class="{kind}" {line}><title>{a}–{b}: {SAID[kind]}</title></line>')
     for site, (x, y) in at.items():
-        kind = "self" if site == name else "near" if site in reached else "lost"
-        hops = f"{reached[site]} hops from {name}" if site in reached else f"no path from {name}"
-        parts.append(
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="17"><title>{hops}</title></circle>'
-        )
-        parts.append(f'<text x="{x:.1f}" y="{y + 4:.1f}">{site}</text>')
-    style = (
-        "text{font:11px sans-serif;text-anchor:middle;fill:#fff}line{stroke-width:1.5;stroke:#9aa5b1}"
-        ".route{stroke-width:4;stroke:#2f6f9f}.down{stroke:#c0392b;stroke-dasharray:5 5}"
-        ".self{fill:#1b3a57}.near{fill:#2f6f9f}.lost{fill:#9aa5b1}.say{fill:#333;font-size:13px}"
-    )
+        parts.append(_site(site, name, x, y, reached.get(site)))
     links = f"{len(network.up)} of {len(network.links)} links are up"
-    said = f"Routes from {name} to {len(reached) - 1} of {count - 1} sites; {links}"
-    parts.append(f'<text class="say" x="{size / 2}" y="{size - 12}">{said}</text>')
+    said = f"Routes from {name} to {len(reached) - 1} of {count - 1} sites, the nearer the darker; {links}"
+    parts.append(f'<text class="say" x="{middle}" y="{SIZE + 2}">{said}</text>')
+    for number, (kind, words) in enumerate(SAID.items()):
+        x, y = 112 + 160 * number, SIZE + 34
+        parts.append(
+            f'<path class="{kind}" d="M{x} {y}h34"/><text class="key" x="{x + 42}" y="{y + 4}">{words}</text>'
+        )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}">'
-        f"<style>{style}</style>{''.join(parts)}</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE + FOOT}">'
+        f"<style>{STYLE}</style>{''.join(parts)}</svg>\n"
+    )
+
+
+SAID = {"route": "on a route", "up": "up, on no route", "down": "down"}
+
+
+def _kind(link: Link, used: set[Any], up: set[Link]) -> str:
+    return "route" if link in used else "up" if link in up else "down"
+
+
+def _site(site: str, name: str, x: float, y: float, hops: int | None) -> str:
+    """A disc with the site's name; the farther away it is, the paler."""
+    said = f"no path from {name}" if hops is None else f"hops from {name}: {hops}"
+    kind, fill, ink = "near", "", ""
+    if hops is None or not hops:
+        kind = "lost" if hops is None else "self"
+    else:
+        shade = min(hops, len(SHADES)) - 1
+        fill = f' fill="{SHADES[shade]}"'
+        ink = ' style="fill:#16324d"' if shade > 3 else ""
+    return (
+        f'<circle class="{kind}"{fill} cx="{x:.1f}" cy="{y:.1f}" r="18"><title>{said}</title></circle>'
+        f'<text x="{x:.1f}" y="{y + 4:.1f}"{ink}>{site}</text>'
     )
 
 
@@ -192,7 +223,7 @@ def main() -> None:
     to.write_text(picture(network, network.names[0]), encoding="utf-8")
     print(f"routes of {network.names[0]}:")
     for destination, vector, hops in network.routes(network.names[0])[:5]:
-        print(f"  {destination}: {vector} ({hops} hops)")
+        print(f"  {destination}: {vector} ({hops} {'hop' if hops == 1 else 'hops'})")
     print(f"the network is drawn in {to}")
     network.close()
 

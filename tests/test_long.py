@@ -17,9 +17,12 @@ SLICE = {
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
     "located": 0,  # some are in tests/located and tests/model/test_located.py
+    "located_processes": 0,  # a short one is in tests/located/test_processes.py
+    "located_simulation": 0,  # some are in tests/testing/simulation/test_located_worlds.py
     "model": 1,
     "objects": 0,  # ends at stages are in tests/hub/test_objects.py
     "partials": 0,  # some are in tests/model/test_partials.py and tests/replication/partials
+    "path_vector": 0,  # one is in tests/located/test_example.py
     "pipelines": 0,  # some are in tests/streams/test_titan.py
     "planner": 10,
     "processes": 1,

@@ -38,6 +38,11 @@ def test_a_case_in_a_file_is_run_again():
     assert "1 world: all sites agree" in simulate("--replay", str(REGRESSIONS[0])).stdout
 
 
+def test_a_located_case_in_a_file_is_run_again():
+    case = REGRESSIONS[0].parents[1] / "located" / "backup-before-anything-was-sent.json"
+    assert "refused to count from a backup" in simulate("--replay", str(case)).stdout
+
+
 def test_a_file_that_is_no_case_is_one_line(tmp_path):
     (tmp_path / "x.json").write_text('{"seed": 1}')
     done = simulate("--replay", "x.json", folder=tmp_path, code=1)

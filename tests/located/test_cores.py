@@ -11,7 +11,8 @@ from everview.errors import LimitError
 from everview.language.datalog.localising import localise
 from everview.language.datalog.parser import parse
 from everview.located.counting import CountingPlace
-from everview.located.provenance import Derivation, Length, ProvenancePlace
+from everview.located.items import Derivation, Length
+from everview.located.provenance import ProvenancePlace
 from everview.located.rules import Rules
 
 
@@ -180,6 +181,17 @@ def test_a_limit_of_counting_names_the_rule():
         places["b"].run(sent)
 
 
+def test_a_base_fact_counts_once_however_often_it_is_written():
+    place, fact = CountingPlace("a", rules_of(REACH)), ("link", ("a", "a"))
+    assert place.write(fact, present=True)
+    assert not place.write(fact, present=True), "it is going to be there"
+    assert place.write(fact, present=False)
+    assert not place.write(fact, present=False), "it is going to be gone"
+    assert place.write(fact, present=True)
+    counts = place.run().counts
+    assert [n for derived, n in counts.items() if derived.fact == fact] == [1]
+
+
 def test_a_place_that_went_back_goes_on_from_what_others_know():
     rules, fact = rules_of(REACH), ("link", ("a", "b"))
     id_ = identify(fact)
@@ -206,6 +218,18 @@ def test_why_is_the_live_minimal_proofs():
     world.write(("link", ("a", "c")), False)
     settle(world)
     assert world.places["a"].monomials(("reach", ("a", "c"))) == {frozenset([ids["ab"], ids["bc"]])}
+
+
+def test_rules_fire_over_what_is_live():
+    place = ProvenancePlace("b", rules_of(REACH), identify)
+    link, dead, live = (letter * 16 for letter in (b"l", b"d", b"v"))
+    fact = ("reach", ("b", "z"))
+    told = [Length("x", dead, 2), Length("x", live, 1), Length("a", link, 1)]
+    place.hear("b", [*told, Derivation(fact, frozenset([dead])), Derivation(fact, frozenset([live]))])
+    place.take()
+    place.hear("b", [Derivation(("link_at_z", ("b", "a")), frozenset([link]))])
+    sent = [item for item in place.take().add["a"] if isinstance(item, Derivation)]
+    assert sent == [Derivation(("reach", ("a", "z")), frozenset([link, live]))]
 
 
 def test_hops_are_those_of_the_paper():

@@ -1,6 +1,7 @@
 """Places at sites: writes, syncs that break and repeat, crashes, backups; in the end it is as it should."""
 
 import random
+import shutil
 import threading
 
 import pytest
@@ -107,6 +108,31 @@ def test_counting_refuses_to_go_on_from_a_backup(tmp_path):
     world.settle()
     with pytest.raises(StoreError, match="put back from a backup"):
         world.restore("a")
+    world.close()
+
+
+def test_counting_stops_when_a_sync_finds_out_that_the_store_went_back(tmp_path):
+    world = World(REACH, "abc", random.Random(1), mode="counting", folder=tmp_path)
+    side = tmp_path / "a.everview-shown"
+    world.write(("link", ("a", "b")), present=True)
+    world.settle()
+    world.back_up("a")
+    shown = side.read_bytes()
+    world.write(("link", ("a", "b")), present=False)
+    world.write(("link", ("a", "c")), present=True)
+    world.settle()
+    world.nodes["a"].close()
+    world.sites["a"].close()
+    shutil.copy(world.backups["a"], tmp_path / "a.everview")
+    side.write_bytes(shown)
+    world.open("a")  # nothing tells it that it is old
+    old = world.sites["a"].replica.incarnation
+    world.settle()
+    assert world.sites["a"].replica.incarnation != old
+    with pytest.raises(StoreError, match="cannot go on from an old state"):
+        world.write(("link", ("a", "b")), present=False)
+    with pytest.raises(StoreError, match="cannot go on from an old state"):
+        world.nodes["a"].rows("reach")
     world.close()
 
 

@@ -50,6 +50,9 @@ class Child:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self.listen()
+
+    def listen(self):
         self.said = queue.Queue()
         self.reader = threading.Thread(target=self.read, args=(self.process, self.said), daemon=True)
         self.reader.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -14,7 +15,8 @@ from everview.cli.options import Debug, Json, count, print_json
 from everview.errors import DataError
 
 if TYPE_CHECKING:
-    from everview.testing.simulation import Case, Failure
+    from everview.testing.simulation import Case, Failure, Simulation
+    from everview.testing.simulation.located import LocatedSimulation
 
 __all__ = ["simulate"]
 
@@ -24,6 +26,9 @@ def simulate(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many worlds.")] = 100,
     first: Annotated[int, typer.Option("--first", help="The first world's seed.")] = 0,
     large: Annotated[bool, typer.Option("--large", help="No faults, and over 100,000 rows each.")] = False,
+    located: Annotated[
+        bool, typer.Option("--located", help="Sites run a located program: rules that live at places.")
+    ] = False,
     replay: Annotated[
         Path | None, typer.Option("--replay", help="Run the case in this file instead.", show_default=False)
     ] = None,
@@ -37,14 +42,21 @@ def simulate(
     Example: everview simulate --seeds 500 --first 1000
     """
     from everview.testing.simulation import Failure, Simulation  # noqa: PLC0415 - not needed for --help
+    from everview.testing.simulation.located import LocatedSimulation  # noqa: PLC0415
+
+    if located and large:
+        raise DataError("located worlds are small; leave out --large or --located")
+
+    def world(seed: int) -> Simulation | LocatedSimulation:
+        return LocatedSimulation(seed) if located else Simulation(seed, large=large)
 
     logging.getLogger("everview").setLevel(logging.ERROR)  # clocks that run ahead are part of the game
-    worlds = [Simulation(case=_read(replay))] if replay is not None else None
+    worlds = [_of(_read(replay))] if replay is not None else map(world, range(first, first + seeds))
     done, counts, digests = 0, Counter[str](), []
     try:
-        with _Progress(1 if worlds else seeds) as progress:
-            for world in worlds or (Simulation(seed, large=large) for seed in range(first, first + seeds)):
-                result = world.run()
+        with _Progress(1 if replay is not None else seeds) as progress:
+            for each in worlds:
+                result = each.run()
                 counts += result.counts
                 digests.append(result.digest)
                 done += 1
@@ -60,11 +72,22 @@ def simulate(
     sys.stdout.write(f"{count(done, 'world')}: all sites agree\n")
 
 
+def _of(case: Case) -> Simulation | LocatedSimulation:
+    from everview.testing.simulation import Simulation  # noqa: PLC0415
+    from everview.testing.simulation.located import LocatedCase, LocatedSimulation  # noqa: PLC0415
+
+    return LocatedSimulation(case=case) if isinstance(case, LocatedCase) else Simulation(case=case)
+
+
 def _read(path: Path) -> Case:
     from everview.testing.simulation import load_case  # noqa: PLC0415
+    from everview.testing.simulation.located import load_located  # noqa: PLC0415
 
+    data = path.read_bytes()
+    with suppress(ValueError):
+        return load_located(data)
     try:
-        return load_case(path.read_bytes())
+        return load_case(data)
     except ValueError as error:
         raise DataError(f"{path} is no case that `everview simulate` wrote ({error})") from error
 
@@ -75,7 +98,7 @@ def _fail(failure: Failure, done: int, *, as_json: bool, written: Path | None) -
 
     case = failure.case
     if written is None:
-        case = minimise(case)
+        case = minimise(case, run=lambda attempt: _of(attempt).run())
         written = Path(f"simulation-{case.seed}.json")
         written.write_text(dump_case(case))
     if as_json:

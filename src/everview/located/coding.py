@@ -11,7 +11,7 @@ from everview.errors import StoreError
 from everview.language.identity import ID_BYTES
 from everview.located.counting import Derived, Update
 from everview.located.facts import Fact, Row
-from everview.located.provenance import Derivation, Item, Length
+from everview.located.items import Derivation, Item, Length
 
 __all__ = ["item_of", "read_derived", "read_update", "row_of", "write_derived"]
 

@@ -8,6 +8,7 @@ of the site alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ class CountingNode(Node):
             program.counts(place),
             program.sent(place),
         )
-        self._store = str(site.status()["incarnation"])
+        self._store = site.replica.incarnation
         self._core = CountingPlace(place, program.rules)
         self._numbers: dict[str, int] = {}
         self._asked_after: int | None = None
@@ -86,14 +87,22 @@ class CountingNode(Node):
 
     # Inside.
 
+    def _react(self, work: Callable[[], None]) -> None:
+        """Do something; not if the store turns out, in a sync, to have gone back while nobody noticed."""
+        if self._site.replica.incarnation != self._store:
+            self._store, self._current = self._site.replica.incarnation, False
+        super()._react(work)
+
     def _rebuild(self) -> None:
         stored = self._site.rows(self._sent)
         if any(store != self._store for _, _, store in stored):
             raise StoreError(
-                f"the store of {self.place!r} was put back from a backup or copied, and counting mode cannot "
-                "go on from an old state: its updates would count twice. Begin anew at all places, or run "
-                "the program by provenance"
+                f"the store of {self.place!r} was put back from a backup or copied, or others gave it up "
+                "while it was away, and counting mode cannot go on from an old state: its updates would "
+                "count twice. Begin anew at all places, or run the program by provenance"
             )
+        if not stored:  # a backup of it, though nothing was sent yet, must be known for one
+            self._site.insert(self._sent, [(_CONSUMED, 0, self._store)])
         self._numbers = {to: n for to, n, _ in stored}
         held = {read_derived(data): n for data, n in self._site.rows(self._counts)}
         self._core = CountingPlace(self.place, self.program.rules, held)
@@ -105,6 +114,7 @@ class CountingNode(Node):
             self._core.write(fact, present=True)
         self._show(self._differences(self._core.rows))
         self._flush()
+        self._report()  # others may have begun a round, and wait for it, while this node was closed
 
     def _write_base(self, fact: Fact, *, present: bool) -> None:
         self._core.write(fact, present=present)

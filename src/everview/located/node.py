@@ -33,8 +33,22 @@ class Subscription(Protocol):
         ...
 
 
+class Known(Protocol):
+    """A store as others know it."""
+
+    @property
+    def incarnation(self) -> str:
+        """By what: another one since it was put back from a backup, or copied."""
+        ...
+
+
 class Store(Protocol):
     """What a node needs of a site."""
+
+    @property
+    def replica(self) -> Known:
+        """The site as other sites see it."""
+        ...
 
     @property
     def program(self) -> Program:

@@ -21,35 +21,17 @@ from everview.algebra.antichain import minimal
 from everview.algebra.causal_length import is_present
 from everview.errors import LimitError
 from everview.located.facts import Fact
+from everview.located.items import Derivation, Item, Length
+from everview.located.monomials import absorb, thin
 from everview.located.rules import Firing, Rules
 
-__all__ = ["MOST_MONOMIALS", "Derivation", "Length", "News", "ProvenancePlace"]
+__all__ = ["MOST_MONOMIALS", "News", "ProvenancePlace"]
 
 MOST_MONOMIALS = 10_000
 """How many minimal proofs a fact may have before it is too much to send them about."""
 
 _SUPERSEDED = 8
 """So many lengths of an id may lie in a place's mail beside the one that counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """A fact, and the ids of base facts that it was made from."""
-
-    fact: Fact
-    ids: frozenset[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """The causal length of a base fact's id, and the place that it is written at."""
-
-    place: str
-    id: bytes
-    length: int
-
-
-Item = Derivation | Length
 
 
 @dataclass(slots=True)
@@ -82,6 +64,8 @@ class ProvenancePlace:
         self._rules, self._identify, self._limit = rules, identify, limit
         self._facts = rules.facts()
         self._bits: dict[bytes, int] = {}
+        self._powers: dict[bytes, int] = {}
+        """Id → the monomial of that id alone."""
         self._ids: list[bytes] = []
         self._owners: dict[int, str] = {}
         self._lengths: dict[int, int] = {}
@@ -90,13 +74,15 @@ class ProvenancePlace:
         self._written: set[int] = set()
         """The ids of base facts that are here now."""
         self._monomials: dict[Fact, list[int]] = {}
-        self._over: dict[int, set[Fact]] = {}
+        self._over: dict[int, dict[Fact, None]] = {}
         """Id → the facts that had it in a monomial."""
         self._shown: set[Fact] = set()
         self._channels: dict[str, _Channel] = {}
         self._before: dict[Fact, bool] = {}
         self._news = News()
         self._waiting: deque[tuple[Fact, int]] = deque()
+        self._dead: dict[int, int] = {}
+        """The ids that were dead when `stale` was last asked for, with their lengths."""
 
     # Telling.
 
@@ -117,20 +103,29 @@ class ProvenancePlace:
         """Take what was sent to this place, or what another is known to have been sent."""
         told = sorted(items, key=lambda item: isinstance(item, Derivation))  # lengths first
         channel = None if to == self.place else self._channels.setdefault(to, _Channel())
+        behind: dict[int, None] = {}
         for item in told:
             match item:
                 case Length(place, id_, length):
                     bit = self._bit(id_)
                     if channel is not None:
                         channel.lengths[bit] = max(length, channel.lengths.get(bit, 0))
+                        behind[bit] = None
                     self._grow(bit, length, place)
                 case Derivation(fact, ids):
-                    mask = sum(1 << self._bit(id_) for id_ in ids)
+                    mask = self._mask(ids)
                     if channel is not None:
-                        _absorb(channel.monomials.setdefault(fact, []), mask)
+                        absorb(channel.monomials.setdefault(fact, []), mask)
                     else:
                         self._derive(fact, mask, "")
+        if channel is not None:
+            self._catch_up(to, channel, behind)
         self._settle()
+
+    def _catch_up(self, to: str, channel: _Channel, bits: Iterable[int]) -> None:
+        """Tell a place what is known here beyond what it was sent: by this place, before it went back."""
+        for bit in bits:
+            self._tell(to, channel, bit)
 
     def take(self) -> News:
         """Return what has happened since the last time."""
@@ -141,6 +136,29 @@ class ProvenancePlace:
                 news.changes[fact] = 1 if now else -1
         self._before = {}
         return news
+
+    # Forgetting.
+
+    def stale(self) -> frozenset[bytes]:
+        """The ids that are dead now, and have been since the last time that this was asked."""
+        dead = {bit: length for bit, length in self._lengths.items() if not is_present(length)}
+        before, self._dead = self._dead, dead
+        return frozenset(self._ids[bit] for bit, length in dead.items() if before.get(bit) == length)
+
+    def forget(self, ids: Iterable[bytes]) -> None:
+        """Forget all derivations over dead ids, here and as sent to others; their lengths are kept."""
+        bits = [self._bits[id_] for id_ in ids]
+        gone = sum(1 << bit for bit in bits)
+        over = {fact: None for bit in bits for fact in self._over.pop(bit, ())}
+        thin(self._monomials, over, gone)
+        for channel in self._channels.values():
+            thin(channel.monomials, list(channel.monomials), gone)
+
+    def counts_on(self, to: str, derivation: Derivation) -> bool:
+        """Whether this place takes it that a derivation lies in a place's mail: no smaller one is known."""
+        known = self._monomials if to == self.place else self._channels.get(to, _Channel()).monomials
+        kept = known.get(derivation.fact)
+        return kept is not None and self._mask(derivation.ids) in kept
 
     # Reading.
 
@@ -165,6 +183,15 @@ class ProvenancePlace:
         if bit == len(self._ids):
             self._ids.append(id_)
         return bit
+
+    def _mask(self, ids: Iterable[bytes]) -> int:
+        powers, mask = self._powers, 0
+        for id_ in ids:
+            power = powers.get(id_)
+            if power is None:
+                power = powers[id_] = 1 << self._bit(id_)
+            mask |= power
+        return mask
 
     def _bits_of(self, mask: int) -> Iterator[int]:
         while mask:
@@ -201,7 +228,7 @@ class ProvenancePlace:
                 turn(fact, bit)
 
     def _revive(self, fact: Fact, bit: int) -> None:
-        for mask in self._monomials[fact]:
+        for mask in self._monomials.get(fact, ()):
             if mask >> bit & 1 and self._is_live(mask):
                 self._show(fact)
                 self._waiting.append((fact, mask))
@@ -217,12 +244,12 @@ class ProvenancePlace:
     def _derive(self, fact: Fact, mask: int, rule: str) -> None:
         """Keep a monomial, dead or alive; what is new and live is going to fire."""
         kept = self._monomials.setdefault(fact, [])
-        if _absorb(kept, mask) is None:
+        if absorb(kept, mask) is None:
             return
         if len(kept) > self._limit:
             raise self._too_many(fact, rule)
         for bit in self._bits_of(mask):
-            self._over.setdefault(bit, set()).add(fact)
+            self._over.setdefault(bit, {})[fact] = None
         if self._is_live(mask):
             self._show(fact)
             self._waiting.append((fact, mask))
@@ -265,7 +292,7 @@ class ProvenancePlace:
     def _send(self, firing: Firing, mask: int) -> None:
         channel = self._channels.setdefault(firing.place, _Channel())
         kept = channel.monomials.setdefault(firing.head, [])
-        superfluous = _absorb(kept, mask)
+        superfluous = absorb(kept, mask)
         if superfluous is None:
             return
         if len(kept) > self._limit:
@@ -306,15 +333,3 @@ class ProvenancePlace:
             "Host the relations that it reads at one site, where no proofs are kept, or raise the limit",
             limit=self._limit,
         )
-
-
-def _absorb(kept: list[int], mask: int) -> list[int] | None:
-    """Add a monomial to an antichain; return those that it absorbs, None if it is absorbed itself."""
-    for other in kept:
-        if other & mask == other:
-            return None
-    superfluous = [other for other in kept if mask & other == mask]
-    for other in superfluous:
-        kept.remove(other)
-    kept.append(mask)
-    return superfluous

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -14,10 +14,14 @@ from everview.testing.simulation.steps import AnyStep, Case, Deliver, Find, Writ
 PATIENCE_SECONDS = 60.0
 
 
-def failure(case: Case) -> Failure | None:
+def _simulate(case: Case) -> object:
+    return Simulation(case=case).run()
+
+
+def failure(case: Case, run: Callable[[Case], object] = _simulate) -> Failure | None:
     """How a case fails, if it does."""
     try:
-        Simulation(case=case).run()
+        run(case)
     except Failure as found:
         return found
     return None
@@ -28,17 +32,22 @@ def kind(found: Failure) -> str:
     return " ".join(word for word in found.problem.split(", ")[0].split()[:5] if word.isalpha())
 
 
-def minimise(case: Case, *, seconds: float = PATIENCE_SECONDS) -> Case:
-    """Return a small case that fails in the same way: no step can be left out, or the time is up."""
+def minimise(
+    case: Case, *, seconds: float = PATIENCE_SECONDS, run: Callable[[Case], object] = _simulate
+) -> Case:
+    """Return a small case that fails in the same way: no step can be left out, or the time is up.
+
+    `run` runs a case, and raises `Failure` if it shows something wrong.
+    """
     end = time.monotonic() + seconds
-    first = failure(case)
+    first = failure(case, run)
     if first is None:
         return case
     if first.step < len(case.steps):
         case = _with(case, case.steps[: first.step + 1])
 
     def fails(attempt: Case) -> bool:
-        found = failure(attempt)
+        found = failure(attempt, run)
         return found is not None and kind(found) == kind(first)
 
     smaller = True
