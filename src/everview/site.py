@@ -300,18 +300,19 @@ class Site:
         Relations and views may come, views may change or go, and relations get nullable columns at their end.
         ProgramError, and nothing is done, for what cannot be done safely. A site that hosts all hosts what is
         new as well; one that does not hosts what it did, and `hosts` names more. `dry_run` only says what
-        would be done.
+        would be done, and what is refused.
         """
         file = os.fsdecode(path)
         if not Path(file).is_file():
             raise StoreError(f"{file} is no store's file, so there is nothing to migrate", path=file)
         with cls.open(file) as site:  # also what brings an old format, or a copied file, up to date
             evolution = Evolution(site.program, program)
+            if dry_run or evolution.is_nothing:
+                return evolution
             refuse_unsafe(file, evolution)
-            if not dry_run and not evolution.is_nothing and comes_back(file, evolution, hosts):
+            if comes_back(file, evolution, hosts):
                 site.replica.renew()
-        if not dry_run and not evolution.is_nothing:
-            evolve_store(file, evolution, hosts)
+        evolve_store(file, evolution, hosts)
         return evolution
 
     def close(self) -> None:
