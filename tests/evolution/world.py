@@ -4,6 +4,7 @@ Every row of a history is inserted once, so what must be there in the end is kno
 was inserted, less what somebody saw and deleted; of a key, the last write.
 """
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -11,6 +12,15 @@ from tests.evolution.programs import draft, evolved
 from tests.site.checks import assert_fresh
 
 import everview as ev
+
+
+def meet(site, peer):
+    """Sync; one that has to wait for another to be listed may be told to try again."""
+    try:
+        site.sync(peer)
+    except ev.SyncError as error:
+        if not error.retry:
+            raise
 
 
 @dataclass
@@ -32,7 +42,9 @@ class World:
     rows: dict = field(default_factory=dict)
     """(relation, n) → the last row written, or None."""
     written: int = 0
-    counts: dict = field(default_factory=lambda: dict.fromkeys(("writes", "deletes", "syncs", "mixed", "steps"), 0))
+    counts: dict = field(
+        default_factory=lambda: dict.fromkeys(("writes", "deletes", "syncs", "mixed", "steps"), 0)
+    )
 
     # What happens.
 
@@ -67,9 +79,9 @@ class World:
         one, other = self.rng.sample(self.members, 2)
         if self.rng.random() < 0.2:
             for member in (one, other, one):
-                member.site.sync(self.folder / "stick")
+                meet(member.site, self.folder / "stick")
         else:
-            one.site.sync(other.site)
+            meet(one.site, other.site)
         self.counts["syncs"] += 1
         self.counts["mixed"] += one.version != other.version
 
@@ -97,10 +109,11 @@ class World:
             while member.version + 1 < len(self.programs):
                 self.migrate(member)
         for _ in range(len(self.members) + 1):
-            for one in self.members:
-                for other in self.members:
-                    if one is not other:
-                        one.site.sync(other.site)
+            self.meet_all()
+
+    def meet_all(self):
+        for one, other in itertools.permutations(self.members, 2):
+            meet(one.site, other.site)
 
     def check(self):
         last = self.drafts[-1]
@@ -112,7 +125,10 @@ class World:
                     for (name, _), row in self.rows.items()
                     if name == table.name and row is not None
                 )
-                assert sorted(row[0] for row in member.site.rows(table.name)) == expected, (member.name, table.name)
+                assert sorted(row[0] for row in member.site.rows(table.name)) == expected, (
+                    member.name,
+                    table.name,
+                )
                 rows = {row[0]: row for row in member.site.rows(table.name)}
                 for (name, n), row in self.rows.items():
                     if name == table.name and row is not None:
@@ -122,6 +138,14 @@ class World:
             if member.hosts is not None:
                 for view in sorted(member.hosts & set(last.views)):
                     assert member.site.rows(view) == full[0].site.rows(view), (member.name, view)
+
+    def forget(self):
+        """Everybody hears of everything, and forgets what is dead."""
+        for _ in range(2):
+            self.meet_all()
+            for member in self.members:
+                member.site.replica.collect()
+        self.meet_all()
 
     def close(self):
         for member in self.members:
@@ -158,6 +182,8 @@ def run(seed, folder, happenings=40):
         for _ in range(happenings):
             getattr(found, found.rng.choice(HAPPENINGS))()
         found.heal()
+        found.check()
+        found.forget()
         found.check()
         return found.counts
     finally:

@@ -61,8 +61,8 @@ def migrate(
         for line in plan_lines(evolution):
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
-    if does and not yes and not as_json:
-        does = typer.confirm(f"migrate {store}?")
+    if does and not yes:
+        does = not as_json and typer.confirm(f"migrate {store}?")
     if does:
         _evolve(store, new, wanted, dry_run=False)
     if as_json:
@@ -80,7 +80,9 @@ def _evolve(store: Path, program: Program, hosts: set[str] | None, *, dry_run: b
         from everview.hub import Hub  # noqa: PLC0415 - it brings Spark
 
         if hosts:
-            raise StoreError(f"{store} is a hub's, which hosts all there is; leave out --hosts", path=str(store))
+            raise StoreError(
+                f"{store} is a hub's, which hosts all there is; leave out --hosts", path=str(store)
+            )
         return Hub.migrate(store, program, dry_run=dry_run)
     from everview.site import Site  # noqa: PLC0415 - not needed for --help
 
@@ -97,6 +99,8 @@ def plan_lines(evolution: Evolution) -> Iterator[str]:
     if kept or evolution.same_views:
         yield f"keep    {count(kept, 'relation')}, {count(evolution.same_views, 'view')}"
     for name in evolution.added:
+        if name.startswith("everview_"):  # what is kept beside a windowed relation
+            continue
         yield f"add     relation {name}"
     for name, columns in evolution.widened.items():
         told = ", ".join(str(new.relations[name].field(column)) for column in columns)

@@ -2,9 +2,9 @@
 
 A relation is known across programs by its name, its kind, its key and its columns in order. It may grow by
 nullable columns at its end: a row of the narrower relation is then the row of the wider one with NULLs there,
-which is the same tuple, for ids leave NULLs out. That keeps tuples, keys and their order apart as they were,
-so whatever the rows of the narrower relation come to by any merges, the widened rows come to as well. No other
-change of a relation has this property, and each is refused with what to do instead.
+which is the same tuple, for ids leave NULLs out. Different rows stay different, and so do keys; so whatever
+rows of the narrower relation come to by any merges, the widened rows come to as well. No other change of a
+relation is of this kind, and each is refused with what to do instead.
 
 A view follows from relations, so any change of it is safe where it is computed. Where a view comes from
 elsewhere, what has come is of use only to the same definition, over the same relations.
@@ -25,7 +25,7 @@ __all__ = ["Evolution", "Shape", "definition", "definitions", "shape_of"]
 
 
 class Shape(NamedTuple):
-    """What sites must agree on to exchange a relation's rows: all that is declared of it, its columns apart."""
+    """What sites must agree on to exchange a relation's rows: all that is declared of it."""
 
     terms: str
     """Kind, key, owner, and what makes it windowed."""
@@ -172,10 +172,7 @@ class Evolution:
         before, after = self._shapes(name)
         if name.startswith("everview_"):
             return  # what goes with a windowed relation, of which the same is said
-        anew = (
-            f"declare it under another name, copy the rows (INSERT INTO … SELECT … FROM {name}), and leave "
-            f"{name} declared"
-        )
+        anew = f"declare it under another name, copy the rows of {name} there, and leave {name} declared"
         if before.terms != after.terms:
             yield f"{name} is declared as {before.terms}, and would be {after.terms}: {anew}"
             return
@@ -202,4 +199,3 @@ class Evolution:
             elif after.columns[place] != (column, kind, nullable):
                 said = "" if nullable else " NOT NULL"
                 yield f"{name}.{column} is {kind}{said}, and would become another: {anew}"
-

@@ -62,7 +62,9 @@ def _give_up(state: State, evolved: Evolved) -> None:
         for stream in gone & kept.keys():
             del kept[stream]
     apart = {**old.published, **old.partials}.keys() - {**new.published, **new.partials}.keys()
-    gone |= apart | {n for n, one in old.published.items() if one.view.name not in evolved.evolution.same_views}
+    gone |= apart | {
+        n for n, one in old.published.items() if one.view.name not in evolved.evolution.same_views
+    }
     for cursors in state.cursors.values():
         for stream in gone & cursors.keys():
             del cursors[stream]

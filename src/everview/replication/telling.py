@@ -191,9 +191,7 @@ class Teller:
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
         program, versions = self._store.program.hash, self._versions_for(reader)
-        return Message(
-            PROTOCOL, program, register.sites, labels, request, page, gossip, versions=versions
-        )
+        return Message(PROTOCOL, program, register.sites, labels, request, page, gossip, versions=versions)
 
     def _versions_for(self, reader: str | None) -> Versions | None:
         """What this program declares, for a reader that may run another, or may not know of one that does.

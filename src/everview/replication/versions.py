@@ -36,7 +36,9 @@ def versions_of(program: Program) -> Versions:
     relations = {n: shape_of(relation) for n, relation in program.relations.items() if not relation.local}
     defined = definitions(program) if any(view.authority for view in program.views.values()) else {}
     published = {
-        published_stream(name): defined[name] for name, view in program.views.items() if view.authority is not None
+        published_stream(name): defined[name]
+        for name, view in program.views.items()
+        if view.authority is not None
     }
     return Versions(relations, published, {})
 

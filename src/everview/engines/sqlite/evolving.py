@@ -77,7 +77,9 @@ def hosted_by(connection: sqlite3.Connection) -> frozenset[str]:
 def refuse_unsafe(path: str, evolution: Evolution) -> None:
     """ProgramError with all that cannot be done, if there is something."""
     if evolution.refused:
-        raise ProgramError(f"{Path(path).name} cannot go over to this program: {'; '.join(evolution.refused)}")
+        raise ProgramError(
+            f"{Path(path).name} cannot go over to this program: {'; '.join(evolution.refused)}"
+        )
 
 
 def evolve(
@@ -122,26 +124,26 @@ def new_hosts(
     wanted = (stored & frozenset(new.names())) | frozenset(more or ())
     if not wanted:
         raise StoreError(
-            f"{path} hosts only {', '.join(sorted(stored))}, of which nothing would be left: say with --hosts "
-            "what it is to host",
+            f"{path} hosts only {', '.join(sorted(stored))}, of which nothing would be left: say with "
+            "--hosts what it is to host",
             path=path,
         )
     return checked_hosts(new, wanted)
 
 
-def _check_readers(
-    connection: sqlite3.Connection, path: str, evolution: Evolution, new: Engine
-) -> None:
+def _check_readers(connection: sqlite3.Connection, path: str, evolution: Evolution, new: Engine) -> None:
     """A log of changes goes on only where the rows do: who reads another has to come to its end first."""
     there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (READERS,)).fetchone()
     if there is None:
         return
     goes_on = {*evolution.kept, *evolution.same_views} & set(new.hosted())
-    for reader, name in connection.execute(f"SELECT reader, name FROM {READERS} WHERE reader <> ''").fetchall():
+    for reader, name in connection.execute(
+        f"SELECT reader, name FROM {READERS} WHERE reader <> ''"
+    ).fetchall():
         if name not in goes_on:
             raise StoreError(
-                f"{path}: {reader} reads the changes of {name} in order, and {name} changes with the program; "
-                f"let it read to the end, cancel it (site.changes({name!r}, {reader!r}).cancel()), and "
+                f"{path}: {reader} reads the changes of {name} in order, and {name} changes with the "
+                f"program; let it read to the end, cancel it (site.changes({name!r}, {reader!r}).cancel()), and "
                 "migrate again",
                 path=path,
             )
@@ -189,7 +191,8 @@ def _staying(old: Engine, new: Engine, evolution: Evolution) -> set[str]:
 
 def _drop_indexes(connection: sqlite3.Connection, table: str) -> None:
     found = connection.execute(
-        "SELECT name FROM main.sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", (table,)
+        "SELECT name FROM main.sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL",
+        (table,),
     )
     for (name,) in found.fetchall():
         connection.execute(f"DROP INDEX {quoted(name)}")
@@ -197,7 +200,8 @@ def _drop_indexes(connection: sqlite3.Connection, table: str) -> None:
 
 def _copy(connection: sqlite3.Connection, before: str, after: str) -> None:
     """Copy all rows; columns that only the new table has are NULL."""
-    listed = ", ".join(column for _, column, *_ in connection.execute(f"PRAGMA table_info({before})").fetchall())
+    listed = ", ".join(
+        column for _, column, *_ in connection.execute(f"PRAGMA table_info({before})").fetchall()
+    )
     connection.execute(f"DELETE FROM {after}")  # a table may begin with a row
     connection.execute(f"INSERT INTO {after} ({listed}) SELECT {listed} FROM {before}")
-

@@ -1,0 +1,296 @@
+"""Sites that run different versions of a program share what both know, and nothing is forgotten too early."""
+
+import pytest
+from tests.evolution.world import run
+from tests.site.checks import assert_fresh
+
+import everview as ev
+
+R = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT);"
+WIDE = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT, c BIGINT);"
+S = "CREATE TABLE s (n BIGINT NOT NULL);"
+K = "CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT);"
+SOME = "CREATE MATERIALIZED VIEW some AS SELECT b FROM r WHERE a > 0;"
+OTHER = "CREATE MATERIALIZED VIEW other AS SELECT b FROM r WHERE a < 100;"
+
+
+class Fleet:
+    """Sites by name, and their files."""
+
+    def __init__(self, folder):
+        self.folder, self.sites = folder, {}
+
+    def open(self, name, text, hosts=None):
+        self.sites[name] = ev.Site.open(
+            self.folder / f"{name}.db", ev.Program.parse(text), name=name, hosts=hosts
+        )
+        return self.sites[name]
+
+    def migrate(self, name, text, hosts=None):
+        self.sites[name].close()
+        path, program = self.folder / f"{name}.db", ev.Program.parse(text)
+        ev.Site.migrate(path, program, hosts=hosts)
+        self.sites[name] = ev.Site.open(path, program)
+        return self.sites[name]
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    fleet = Fleet(tmp_path)
+    yield fleet
+    for site in fleet.sites.values():
+        site.close()
+
+
+def dead(site, relation):
+    with site._store.reading(inside=False) as handle:
+        return site._store.engine.relations[relation].garbage(handle.connection)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_worlds(seed, tmp_path):
+    run(seed, tmp_path)
+
+
+def test_what_both_declare_goes_both_ways(fleet):
+    old, new = fleet.open("old", R + K), fleet.open("new", R + K + S + SOME)
+    old.insert("r", [(1, "x")])
+    new.insert("r", [(2, "y")])
+    new.insert("k", [(1, "one")])
+    new.insert("s", [(9,)])
+    assert old.sync(new).received_rows == 2
+    assert old.rows("r") == new.rows("r") == [(1, "x"), (2, "y")]
+    assert old.rows("k") == [(1, "one")]
+    assert new.rows("some") == [("x",), ("y",)]
+    again = old.sync(new)
+    assert (again.sent_rows, again.received_rows) == (0, 0)
+    old.delete("r", [(2, "y")])
+    new.sync(old)
+    assert new.rows("some") == [("x",)]
+    assert_fresh(new)
+
+
+def test_what_is_new_comes_when_the_site_goes_over(fleet):
+    old, new = fleet.open("old", R), fleet.open("new", R + S)
+    new.insert("s", [(1,), (2,)])
+    old.sync(new)
+    old = fleet.migrate("old", R + S)
+    assert old.sync(new).received_rows == 2
+    assert old.rows("s") == [(1,), (2,)]
+
+
+def test_a_wider_relation_takes_and_does_not_give(fleet):
+    old, new = fleet.open("old", R + K), fleet.open("new", R + K)
+    old.insert("r", [(1, "x")])
+    new.sync(old)
+    new = fleet.migrate("new", WIDE + K)
+    new.insert("r", [(2, "y", 5)])
+    new.delete("r", [(1, "x", None)])
+    new.insert("k", [(1, "one")])
+    old.insert("r", [(3, "z")])
+    old.sync(new)
+    assert new.rows("r") == [(2, "y", 5), (3, "z", None)]
+    assert old.rows("r") == [(1, "x"), (3, "z")]  # what it would be told it could not keep
+    assert old.rows("k") == [(1, "one")]
+    old = fleet.migrate("old", WIDE + K)
+    assert old.sync(new).received_rows == 2  # and not all of it
+    assert old.rows("r") == new.rows("r") == [(2, "y", 5), (3, "z", None)]
+
+
+def test_what_an_old_site_writes_over_a_key_is_the_last_write(fleet):
+    old, new = fleet.open("old", K), fleet.open("new", K)
+    new.insert("k", [(1, "one")])
+    old.sync(new)
+    wide = "CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT, more TEXT);"
+    new = fleet.migrate("new", wide)
+    new.insert("k", [(1, "one", "more"), (2, "two", "more")])
+    old.insert("k", [(1, "uno")])
+    new.sync(old)
+    assert new.rows("k") == [(1, "uno", None), (2, "two", "more")]
+
+
+def test_by_a_folder_too(fleet, tmp_path):
+    stick = tmp_path / "stick"
+    old, new = fleet.open("old", R), fleet.open("new", R + S)
+    old.insert("r", [(1, "x")])
+    new.insert("r", [(2, "y")])
+    new.insert("s", [(3,)])
+    for _ in range(3):
+        old.sync(stick)
+        new.sync(stick)
+    old.sync(stick)
+    assert old.rows("r") == new.rows("r") == [(1, "x"), (2, "y")]
+    old = fleet.migrate("old", R + S)
+    for _ in range(2):
+        old.sync(stick)
+        new.sync(stick)
+    old.sync(stick)
+    assert old.rows("s") == [(3,)]
+    third = fleet.open("third", R + S)  # who finds only the files
+    third.sync(stick)
+    assert third.rows("r") == [(1, "x"), (2, "y")]
+
+
+def test_who_holds_a_view_that_is_not_known_here_is_asked(fleet):
+    """Else its holder would go on showing the row when it is fed from here."""
+    holder, other = fleet.open("holder", R), fleet.open("other", R)
+    holder.insert("r", [(1, "x"), (2, "y")])
+    other.sync(holder)
+    other = fleet.migrate("other", R + OTHER)
+    viewer = fleet.open("viewer", R + OTHER, hosts={"other"})
+    viewer.sync(other)
+    assert viewer.rows("other") == [("x",), ("y",)]
+    holder.delete("r", [(1, "x")])
+    holder.sync(other)
+    holder.sync(other)
+    holder.replica.collect()
+    assert dead(holder, "r") == 1  # the viewer has not heard of it
+    holder = fleet.migrate("holder", R + OTHER)
+    holder.replica.collect()
+    viewer.sync(holder)
+    assert viewer.rows("other") == [("y",)]
+    viewer.sync(holder)
+    holder.sync(other)
+    holder.replica.collect()
+    assert dead(holder, "r") == 0
+
+
+def test_others_are_told_of_who_holds_it(fleet):
+    """By a site that knows nothing of the view itself, to one of the same program."""
+    first, second, other = (fleet.open(name, R) for name in ("first", "second", "other"))
+    first.insert("r", [(1, "x"), (2, "y")])
+    second.sync(first)
+    other.sync(first)
+    other = fleet.migrate("other", R + OTHER)
+    viewer = fleet.open("viewer", R + OTHER, hosts={"other"})
+    viewer.sync(other)
+    first.sync(other)
+    second.sync(first)
+    second.delete("r", [(1, "x")])
+    for _ in range(3):
+        first.sync(second)
+        first.sync(other)
+    first.sync(second)
+    second.replica.collect()
+    assert dead(second, "r") == 1
+
+
+def test_who_holds_a_view_that_was_dropped_here_is_asked(fleet):
+    holder, viewer = fleet.open("holder", R + SOME), fleet.open("viewer", R + SOME, hosts={"some"})
+    holder.insert("r", [(1, "x"), (2, "y")])
+    viewer.sync(holder)
+    holder = fleet.migrate("holder", R)
+    holder.delete("r", [(1, "x")])
+    holder.sync(fleet.open("passing", R))
+    holder.replica.collect()
+    assert dead(holder, "r") == 1
+    late = fleet.open("late", R + SOME)
+    late.sync(holder)
+    viewer.sync(late)
+    assert viewer.rows("some") == [("y",)]
+
+
+def test_who_has_given_a_view_up_holds_up_nobody(fleet):
+    holder, viewer = fleet.open("holder", R + SOME), fleet.open("viewer", R + SOME, hosts={"some"})
+    holder.insert("r", [(1, "x"), (2, "y")])
+    viewer.sync(holder)
+    holder.delete("r", [(1, "x")])
+    viewer.close()
+    ev.Site.migrate(fleet.folder / "viewer.db", ev.Program.parse(R + S), hosts={"s"})
+    viewer = fleet.sites["viewer"] = ev.Site.open(fleet.folder / "viewer.db")
+    holder = fleet.migrate("holder", R + S)
+    holder.replica.collect()
+    assert dead(holder, "r") == 1
+    viewer.sync(holder)
+    viewer.sync(holder)
+    holder.replica.collect()
+    assert dead(holder, "r") == 0
+
+
+def test_a_view_that_is_received_again_begins_anew(fleet):
+    holder, viewer = fleet.open("holder", R + SOME + S), fleet.open("viewer", R + SOME + S, hosts={"some"})
+    holder.insert("r", [(1, "x"), (2, "y")])
+    viewer.sync(holder)
+    incarnation = viewer.replica.incarnation
+    viewer = fleet.migrate("viewer", R + S, hosts={"s"})
+    assert viewer.replica.incarnation == incarnation
+    viewer.sync(holder)
+    viewer = fleet.migrate("viewer", R + SOME + S, hosts={"some"})
+    assert viewer.replica.incarnation != incarnation
+    holder.delete("r", [(1, "x")])
+    viewer.sync(holder)
+    assert viewer.rows("some") == [("y",)]
+
+
+def test_nobody_leaves_for_a_group_that_it_cannot_read(fleet):
+    pairs = [(fleet.open(f"{one}1", R), fleet.open(f"{one}2", R)) for one in "ab"]
+    for one, two in pairs:
+        one.insert("r", [(ord(one.name[0]), one.name)])
+        two.sync(one)
+    smaller, greater = sorted(pairs, key=lambda pair: pair[0].replica._knowledge.state.joined["r"])
+    wide = fleet.migrate(smaller[0].name, WIDE)
+    one, two = greater
+    one.sync(wide)
+    one.insert("r", [(7, "seven")])
+    two.sync(one)
+    assert (7, "seven") in two.rows("r")  # they are still in one group
+    fleet.migrate(smaller[1].name, WIDE)
+    for name in (one.name, two.name):
+        fleet.migrate(name, WIDE)
+    sites = list(fleet.sites.values())
+    for _ in range(3):
+        for site in sites:
+            for other in sites:
+                if site is not other:
+                    site.sync(other)
+    assert len({repr(site.rows("r")) for site in sites}) == 1
+    assert len(sites[0].rows("r")) == 3
+
+
+def test_published_views_are_exchanged_where_they_say_the_same(fleet):
+    def text(limit, more=""):
+        view = f"CREATE MATERIALIZED VIEW top WITH (authority = 'boss') AS SELECT b FROM r WHERE a > {limit};"
+        return R + view + more
+
+    boss = fleet.open("boss", text(0))
+    same, another = fleet.open("same", text(0, S), hosts={"top"}), fleet.open("another", text(5), hosts={"top"})
+    boss.insert("r", [(1, "x"), (9, "y")])
+    same.sync(boss)
+    another.sync(boss)
+    assert same.rows("top") == [("x",), ("y",)]
+    assert another.rows("top") == []
+    boss = fleet.migrate("boss", text(5))
+    another.sync(boss)
+    same.sync(boss)
+    assert another.rows("top") == [("y",)]
+    assert same.rows("top") == [("x",), ("y",)]  # as it was
+    same = fleet.migrate("same", text(5, S))
+    assert same.rows("top") == []
+    same.sync(another)
+    assert same.rows("top") == [("y",)]
+
+
+def test_programs_that_have_nothing_in_common_are_refused(fleet):
+    one, other = fleet.open("one", R), fleet.open("other", S)
+    with pytest.raises(ev.SyncError, match="another program, which has no relation in common") as caught:
+        one.sync(other)
+    assert not caught.value.retry
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE r (a BIGINT, b TEXT);",
+        "CREATE TABLE r (a BIGINT NOT NULL, b BIGINT);",
+        "CREATE TABLE r (a BIGINT NOT NULL, c TEXT);",
+        "CREATE TABLE r (a BIGINT NOT NULL, b TEXT) WITH (semantics = 'bag');",
+        "CREATE TABLE r (a BIGINT NOT NULL, b TEXT, c TEXT NOT NULL);",
+        "CREATE TABLE r (a BIGINT PRIMARY KEY, b TEXT);",
+    ],
+)
+def test_a_relation_of_the_same_name_that_is_another_is_refused(fleet, text):
+    one, other = fleet.open("one", R + S), fleet.open("other", text + S)
+    one.insert("s", [(1,)])
+    with pytest.raises(ev.SyncError, match="in which r is another relation"):
+        other.sync(one)
+    assert other.rows("s") == []
