@@ -126,9 +126,44 @@ def test_by_a_folder_too(fleet, tmp_path):
         new.sync(stick)
     old.sync(stick)
     assert old.rows("s") == [(3,)]
-    third = fleet.open("third", R + S)  # who finds only the files
-    third.sync(stick)
-    assert third.rows("r") == [(1, "x"), (2, "y")]
+
+
+def test_who_finds_only_files_of_a_site_that_went_over(fleet, tmp_path):
+    stick = tmp_path / "stick"
+    one = fleet.open("one", R)
+    one.insert("r", [(1, "x")])
+    one.sync(stick)
+    one = fleet.migrate("one", R + S)
+    one.insert("s", [(1,)])
+    one.sync(stick)
+    late = fleet.open("late", R + S)
+    late.sync(stick)
+    assert (late.rows("r"), late.rows("s")) == ([(1, "x")], [(1,)])
+
+
+def test_a_wider_relation_in_a_folder(fleet, tmp_path):
+    stick = tmp_path / "stick"
+    old, new = fleet.open("old", R + K), fleet.open("new", R + K)
+    old.insert("r", [(1, "x")])
+    new.sync(old)
+    new = fleet.migrate("new", WIDE + K)
+    new.insert("r", [(2, "y", 5)])
+    new.insert("k", [(1, "one")])
+    for _ in range(2):
+        old.sync(stick)
+        new.sync(stick)
+    old.insert("r", [(3, "z")])
+    old.sync(stick)
+    new.sync(stick)
+    assert old.rows("k") == [(1, "one")]
+    assert old.rows("r") == [(1, "x"), (3, "z")]
+    assert new.rows("r") == [(1, "x", None), (2, "y", 5), (3, "z", None)]
+    old.sync(stick)
+    assert old.sync(stick).received_bytes == 0  # what it cannot take is no reason to read files again
+    old = fleet.migrate("old", WIDE + K)
+    for site in (old, new, old):
+        site.sync(stick)
+    assert old.rows("r") == new.rows("r")
 
 
 def test_who_holds_a_view_that_is_not_known_here_is_asked(fleet):
@@ -232,8 +267,8 @@ def test_nobody_leaves_for_a_group_that_it_cannot_read(fleet):
     one, two = greater
     one.sync(wide)
     one.insert("r", [(7, "seven")])
-    two.sync(one)
-    assert (7, "seven") in two.rows("r")  # they are still in one group
+    report = two.sync(one)
+    assert (report.sent_rows, report.received_rows) == (0, 1)  # they are still in one group
     fleet.migrate(smaller[1].name, WIDE)
     for name in (one.name, two.name):
         fleet.migrate(name, WIDE)
@@ -253,7 +288,10 @@ def test_published_views_are_exchanged_where_they_say_the_same(fleet):
         return R + view + more
 
     boss = fleet.open("boss", text(0))
-    same, another = fleet.open("same", text(0, S), hosts={"top"}), fleet.open("another", text(5), hosts={"top"})
+    same, another = (
+        fleet.open("same", text(0, S), hosts={"top"}),
+        fleet.open("another", text(5), hosts={"top"}),
+    )
     boss.insert("r", [(1, "x"), (9, "y")])
     same.sync(boss)
     another.sync(boss)
