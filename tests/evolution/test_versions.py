@@ -79,7 +79,7 @@ def test_what_is_new_comes_when_the_site_goes_over(fleet):
     assert old.rows("s") == [(1,), (2,)]
 
 
-def test_a_wider_relation_takes_and_does_not_give(fleet):
+def test_a_wider_relation_takes_and_does_not_give(fleet, caplog):
     old, new = fleet.open("old", R + K), fleet.open("new", R + K)
     old.insert("r", [(1, "x")])
     new.sync(old)
@@ -92,6 +92,7 @@ def test_a_wider_relation_takes_and_does_not_give(fleet):
     assert new.rows("r") == [(2, "y", 5), (3, "z", None)]
     assert old.rows("r") == [(1, "x"), (3, "z")]  # what it would be told it could not keep
     assert old.rows("k") == [(1, "one")]
+    assert [r.message for r in caplog.records if "new runs a later program, in which r has" in r.message]
     old = fleet.migrate("old", WIDE + K)
     assert old.sync(new).received_rows == 2  # and not all of it
     assert old.rows("r") == new.rows("r") == [(2, "y", 5), (3, "z", None)]

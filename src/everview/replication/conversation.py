@@ -5,6 +5,7 @@ Nothing here does input or output but to the store; transports carry the bytes.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,6 +27,8 @@ from everview.replication.state import Peer
 from everview.replication.telling import Served, Teller
 from everview.replication.versions import taken_groups, understood
 from everview.replication.wire import decode, encode
+
+_LOG = logging.getLogger("everview")
 
 _AWAITED = 1024
 """How many requests are remembered; an answer to an older one is not taken, and asked for again."""
@@ -170,6 +173,13 @@ class Conversation(Teller):
         if message.program == self._store.program.hash:
             return message
         understood_ = understood(message, self._versions[message.program], self._declared)
+        if understood_.untaken - self._untaken.get(message.sites[0], frozenset()):
+            _LOG.warning(
+                "%s runs a later program, in which %s has more columns; rows of it go there, and none come "
+                "from there until this site is migrated, too",
+                message.names[0] or message.sites[0],
+                ", ".join(sorted(understood_.untaken)),
+            )
         self._untaken[message.sites[0]] = understood_.untaken
         if message.versions is None:  # its sender has said it elsewhere
             understood_ = msgspec.structs.replace(understood_, versions=self._versions[message.program])

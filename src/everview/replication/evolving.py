@@ -25,7 +25,8 @@ __all__ = ["comes_back", "evolve_knowledge", "evolve_store"]
 def evolve_store(path: str, evolution: Evolution, hosts: Iterable[str] | None = None) -> Evolved:
     """Bring a store over to another program: all of it, or nothing."""
     with Alone(path) as connection:
-        evolved = evolve(connection, path, evolution, hosts)
+        wanted = new_hosts(path, hosted_by(connection), evolution, hosts)
+        evolved = evolve(connection, path, evolution, wanted)
         evolve_knowledge(connection, evolved)
         return evolved
 

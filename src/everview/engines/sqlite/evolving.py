@@ -86,11 +86,11 @@ def evolve(
     connection: sqlite3.Connection,
     path: str,
     evolution: Evolution,
-    hosts: Iterable[str] | None = None,
+    hosts: frozenset[str],
     *,
     computes: bool = True,
 ) -> Evolved:
-    """Make the tables those of the new program, inside a transaction; they have been those of the old one."""
+    """Make the tables those of the new program, of which the store hosts these, inside a transaction."""
     old_program, new_program = evolution.old, evolution.new
     found = connection.execute(f"SELECT program_hash, site FROM {STORE}").fetchone()
     if found is None or found[0] != old_program.hash:
@@ -99,7 +99,7 @@ def evolve(
     stored = hosted_by(connection)
     called = found[1] if computes else ""
     old = Engine(old_program, stored or frozenset(old_program.names()), called)
-    new = Engine(new_program, new_hosts(path, stored, evolution, hosts), called)
+    new = Engine(new_program, hosts, called)
     _check_readers(connection, path, evolution, new)
     drop_derived(connection, old)
     _move(connection, old, new, evolution)
@@ -143,8 +143,8 @@ def _check_readers(connection: sqlite3.Connection, path: str, evolution: Evoluti
         if name not in goes_on:
             raise StoreError(
                 f"{path}: {reader} reads the changes of {name} in order, and {name} changes with the "
-                f"program; let it read to the end, cancel it (site.changes({name!r}, {reader!r}).cancel()), and "
-                "migrate again",
+                "program; let it read to the end, end its subscription "
+                f"(site.changes({name!r}, {reader!r}).cancel()), and migrate again",
                 path=path,
             )
     connection.execute(f"DELETE FROM {LOG} WHERE name NOT IN (SELECT name FROM {READERS})")
