@@ -79,7 +79,7 @@ def query(rng, made):
     return rng.choice(
         [
             f"SELECT a.{column} AS c FROM {one.name} a {filtered}",
-            f"SELECT a.n, a.{column} AS c, b.n AS m FROM {one.name} a JOIN {other.name} b ON a.n = b.n {filtered}",
+            f"SELECT a.{column} AS c, b.n AS m FROM {one.name} a JOIN {other.name} b ON a.n = b.n {filtered}",
             f"SELECT a.n, b.n AS m FROM {one.name} a JOIN {other.name} b ON a.n % 3 = b.n % 3",
             f"SELECT a.n % 3 AS g, count(*) AS c, max(a.n) AS m FROM {one.name} a GROUP BY a.n % 3",
             f"SELECT DISTINCT a.{column} AS c FROM {one.name} a {filtered}",

@@ -1,5 +1,6 @@
 """A store goes over to a changed program: all of it or nothing, and what is not safe is refused."""
 
+import datetime as dt
 import os
 import random
 import shutil
@@ -175,7 +176,8 @@ def test_who_reads_changes_of_what_changes_is_not_passed_over(tmp_path):
 
 
 def test_datalog_too(tmp_path):
-    text = ".decl e(a:number, b:number)\n.decl p(a:number, b:number)\np(a,b) :- e(a,b).\np(a,c) :- p(a,b), e(b,c).\n"
+    text = ".decl e(a:number, b:number)\n.decl p(a:number, b:number)\n"
+    text += "p(a,b) :- e(a,b).\np(a,c) :- p(a,b), e(b,c).\n"
     path, old = tmp_path / "s.db", parse(text, "datalog")
     with ev.Site.open(path, old) as site:
         site.insert("e", [(1, 2), (2, 3)])
@@ -217,8 +219,8 @@ def test_what_is_not_safe_is_refused_with_what_to_do(text, tmp_path):
 def test_windowed_relations_get_no_columns_and_others_may_come(tmp_path):
     def windowed(name, more=""):
         return (
-            f"CREATE TABLE {name} (src TEXT NOT NULL, at TIMESTAMP NOT NULL{more}) WITH (semantics = 'bag', owner = 'src', "
-            "event_time = 'at', sources = 's');"
+            f"CREATE TABLE {name} (src TEXT NOT NULL, at TIMESTAMP NOT NULL{more}) "
+            "WITH (semantics = 'bag', owner = 'src', event_time = 'at', sources = 's');"
         )
 
     old = parse(windowed("e"))
@@ -237,8 +239,6 @@ def test_windowed_relations_get_no_columns_and_others_may_come(tmp_path):
 
 
 def ev_time(hour):
-    import datetime as dt  # noqa: PLC0415
-
     return dt.datetime(2024, 1, 1, hour, tzinfo=dt.UTC)
 
 

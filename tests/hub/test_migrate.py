@@ -3,6 +3,7 @@
 import pytest
 
 import everview as ev
+from everview.hub import evolving
 
 A = "CREATE TABLE a (x BIGINT NOT NULL, y TEXT);"
 K = "CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT);"
@@ -100,8 +101,6 @@ def test_what_a_hub_cannot_do_is_refused(tmp_path, spark):
 
 
 def test_a_migration_that_was_cut_short_is_begun_again(tmp_path, spark, monkeypatch):
-    from everview.hub import evolving  # noqa: PLC0415
-
     with (
         ev.Hub.open(tmp_path / "hub", OLD, spark=spark) as hub,
         ev.Site.open(":memory:", OLD, name="s") as site,
