@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from everview.engines.sqlite.backups import Backup, OnPages, back_up, put_back
 from everview.engines.sqlite.change_log import ChangeLog, Logged
+from everview.engines.sqlite.evolving import refuse_unsafe
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
@@ -22,6 +23,7 @@ from everview.engines.sqlite.witnesses import Witnesses
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, ProgramError, StoreError
 from everview.language.correlation import scans_of
+from everview.language.evolution import Evolution
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.program import Program
@@ -30,6 +32,7 @@ from everview.language.statements import Delete, Insert, Query, Statement, Updat
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
 from everview.replication.closing import Closing, checked_moment
+from everview.replication.evolving import comes_back, evolve_store
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
@@ -299,6 +302,35 @@ class Site:
         """
         put_back(Path(backup), Path(path), name, put_aside=replace)
         return cls.open(path)
+
+    @classmethod
+    def migrate(
+        cls,
+        path: str | os.PathLike[str],
+        program: Program,
+        *,
+        hosts: Iterable[str] | None = None,
+        dry_run: bool = False,
+    ) -> Evolution:
+        """Bring a store over to a changed program, all at once or not at all; nobody else may have it open.
+
+        Relations and views may come, views may change or go, and relations get nullable columns at their end.
+        ProgramError, and nothing is done, for what cannot be done safely. A site that hosts all hosts what is
+        new as well; one that does not hosts what it did, and `hosts` names more. `dry_run` only says what
+        would be done, and what is refused.
+        """
+        file = os.fsdecode(path)
+        if not Path(file).is_file():
+            raise StoreError(f"{file} is no store's file, so there is nothing to migrate", path=file)
+        with cls.open(file) as site:  # also what brings an old format, or a copied file, up to date
+            evolution = Evolution(site.program, program)
+            if dry_run or evolution.is_nothing:
+                return evolution
+            refuse_unsafe(file, evolution)
+            if comes_back(file, evolution, hosts):
+                site.replica.renew()
+        evolve_store(file, evolution, hosts)
+        return evolution
 
     def close(self) -> None:
         """Close the store; nothing needs saving."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everview.cli.missing import missing_file
-from everview.cli.options import Debug, Json, Store, count, print_json
+from everview.cli.options import Debug, Json, count, print_json
 from everview.errors import EverviewError, ProgramError, StoreError
 
 if TYPE_CHECKING:
@@ -23,9 +23,19 @@ Text = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's fil
 
 
 def init(
-    store: Store,
+    store: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STORE",
+            help="The store's file; without a program, a project's folder.",
+            show_default=False,
+        ),
+    ],
     *,
-    program: Annotated[Path, typer.Option("--program", "-p", help="The program's file.", show_default=False)],
+    program: Annotated[
+        Path | None,
+        typer.Option("--program", "-p", help="The program's file.", show_default="a project to begin with"),
+    ] = None,
     name: Annotated[str, typer.Option("--name", "-n", help="A label for this site.")] = "",
     hosts: Annotated[
         list[str] | None,
@@ -39,12 +49,17 @@ def init(
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
-    """Create a store for a program.
+    """Create a store for a program; without one, a project that runs at once.
 
     Example: everview init rescue.db --program rescue.sql --name drone-7
     """
     from everview.site import Site  # noqa: PLC0415 - not needed for --help
 
+    if program is None:
+        if hosts:
+            raise StoreError("--hosts goes with --program; a project's site hosts all there is")
+        _init_project(store, name, as_json=as_json)
+        return
     loaded = loaded_program(program)
     if store.exists():
         raise StoreError(f"{store} exists already; choose another path, or remove it first", path=str(store))
@@ -63,6 +78,22 @@ def init(
         )
         counts = f"{count(relations, 'relation')}, {count(views, 'view')}"
         sys.stdout.write(f"created {store}: {counts}\n")
+
+
+def _init_project(folder: Path, name: str, *, as_json: bool) -> None:
+    from everview.cli.load import load  # noqa: PLC0415 - not needed for --help
+    from everview.cli.projects import FILES, HINT, ROWS, create_project  # noqa: PLC0415
+    from everview.cli.sources import Source  # noqa: PLC0415
+
+    with create_project(folder, name) as site:
+        for relation in ROWS:
+            load(site, relation, [Source.named(str(folder / "data" / f"{relation}.csv"), None)])
+        state = site.status()
+    if as_json:
+        print_json({key: state[key] for key in ("path", "name", "incarnation", "program")})
+        return
+    sys.stdout.write(f"created {folder}: {', '.join(FILES)}\n")
+    sys.stdout.write(f"try: cd {folder} && {HINT}\n")
 
 
 def check(

@@ -16,7 +16,7 @@ _READ = 256
 
 
 class History:
-    """The records of a store, the last one of each refresh."""
+    """The records of a store under its present program, the last one of each refresh."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -28,8 +28,9 @@ class History:
 
     def earliest(self) -> int:
         """The first refresh that is there; 0 before there is any."""
-        numbers = self._numbers()
-        first = self._read(numbers[0]).refresh
+        numbers, program = self._numbers(), self.latest().program
+        same = bisect.bisect_left(numbers, True, key=lambda n: self._read(n).program == program)
+        first = self._read(numbers[same]).refresh
         return first or min(self._read(numbers[-1]).refresh, 1)
 
     def at(self, refresh: int) -> Record:
@@ -37,7 +38,7 @@ class History:
         numbers = self._numbers()
         place = bisect.bisect_right(numbers, refresh, key=lambda number: self._read(number).refresh)
         found = self._read(numbers[place - 1]) if place else None
-        if found is not None and found.refresh == refresh:
+        if found is not None and found.refresh == refresh and found.program == self.latest().program:
             return found
         first, last = self.earliest(), self.latest().refresh
         there = f"{first} to {last} are" if last else "none has been made yet"

@@ -18,6 +18,7 @@ from everview.errors import DataError, StoreError
 from everview.hub.contents import contents, local_rows
 from everview.hub.costs import Costs
 from everview.hub.events import put_events
+from everview.hub.evolving import evolve_hub, planned
 from everview.hub.explain import explain_view
 from everview.hub.files import open_files
 from everview.hub.jobs import job, working
@@ -36,6 +37,7 @@ from everview.hub.tables import catalog
 from everview.hub.timing import Timing
 from everview.hub.vacuum import EVERY, VacuumReport
 from everview.hub.why import Refreshed, why
+from everview.language.evolution import Evolution
 from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation
@@ -96,6 +98,35 @@ class Hub:
         except BaseException:
             lease.give_up()
             raise
+
+    @classmethod
+    def migrate(
+        cls,
+        uri: str | Path,
+        program: Program,
+        *,
+        spark: SparkSession | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> Evolution:
+        """Bring a hub's store over to a changed program: its relations stay, its views are computed anew.
+
+        Relations and views may come, and views may change or go; ProgramError, and nothing is done, for what
+        cannot be done safely. `dry_run` only says what would be done, and what is refused. StoreError when a
+        live hub has the store open.
+        """
+        files = open_files(uri, options)
+        evolution, _ = planned(files, program)
+        if dry_run:
+            return evolution
+        lease = hold(files)
+        try:
+            evolution, record = planned(files, program)
+            if not evolution.is_nothing:
+                evolve_hub(hub_session(spark, files.hadoop()), files, evolution, record)
+        finally:
+            lease.give_up()
+        return evolution
 
     def insert(self, relation: str, rows: DataFrame | Rows) -> int:
         """Write rows, or a DataFrame's, into a relation at the next refresh; how many were accepted."""

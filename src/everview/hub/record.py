@@ -105,7 +105,8 @@ def latest(files: Files, program: str) -> Record:
     record = read(files, numbers[-1])
     if record.program != program:
         raise StoreError(
-            "this store was made by another program: open it with that one, or give a new folder",
+            "this store was made by another program: open it with that one, or bring it over to a changed "
+            "one with `everview migrate FOLDER --program FILE`",
             path=_path(numbers[-1]),
         )
     return record

@@ -18,8 +18,17 @@ from everview.language.types import Field
 
 if TYPE_CHECKING:
     from everview.hub.tables import Catalog
+    from everview.language.program import Program
 
-__all__ = ["FOLDER", "Shape", "read_shape", "shape_of", "write_shapes"]
+__all__ = [
+    "FOLDER",
+    "Shape",
+    "read_program",
+    "read_shape",
+    "shape_of",
+    "write_program",
+    "write_shapes",
+]
 
 FOLDER = "shapes"
 
@@ -73,6 +82,29 @@ def write_shapes(files: Files, catalog: Catalog) -> None:
     if not files.exists(path):
         found = {name: shape_of(catalog, name) for name in catalog.program.names()}
         files.create(path, msgspec.json.format(msgspec.json.encode(found), indent=1))
+
+
+def write_program(files: Files, program: Program) -> None:
+    """Keep the program's text in the store: what it becomes is told by comparing."""
+    files.create(_text(program.hash), program.text.encode())
+
+
+def read_program(files: Files, program: str) -> Program:
+    """The program with this hash, as a hub had it; StoreError when its text is not in the store."""
+    from everview.language.program import Program  # noqa: PLC0415 - it brings the parser
+
+    path = _text(program)
+    if not files.exists(path):
+        raise StoreError(
+            f"{files.uri('')} does not have its program's text, because no hub of this version has had it "
+            "open: open it once with Hub.open and the program that it has",
+            path=path,
+        )
+    return Program.stored(files.read(path).decode())
+
+
+def _text(program: str) -> str:
+    return f"{FOLDER}/{program}.program"
 
 
 def read_shape(files: Files, program: str, name: str) -> Shape:

@@ -25,7 +25,7 @@ from everview.hub.record import Record, commit, read, require_epoch
 from everview.hub.refresh import EACH_ARRIVAL, Refreshing, RefreshReport
 from everview.hub.retention import Retention
 from everview.hub.screening import Rejected, Screening
-from everview.hub.shapes import write_shapes
+from everview.hub.shapes import write_program, write_shapes
 from everview.hub.tables import Catalog
 from everview.hub.timing import Timing
 from everview.hub.vacuum import VacuumReport, vacuum
@@ -58,6 +58,7 @@ class Store:
         """The last refresh."""
         self.catalog = dataclasses.replace(catalog, ids=self.record.ids)
         write_shapes(files, self.catalog)
+        write_program(files, catalog.program)
         self.inbox = recover(files, self.record, name)
         self.peering = Peering(files, catalog, name, self.record, self._require_epoch)
         self.inbox.pass_over(self.peering.arrived)

@@ -17,10 +17,12 @@ from everview.engines.sqlite.parts import Part
 from everview.engines.sqlite.relations.keyed import TOP
 from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.stamps import GREATEST, microseconds
+from everview.language.evolution import shape_of
 from everview.language.relations import Relation, Semantics
 from everview.language.windowed import PROGRESS
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import LONGEST, Message, Section
+from everview.replication.versions import widened
 from everview.replication.wire import check
 
 _LOG = logging.getLogger("everview")
@@ -28,6 +30,9 @@ _LOG = logging.getLogger("everview")
 
 def admitted(knowledge: Knowledge, message: Message, section: Section, part: Part) -> Columns:
     """Return the columns of a section as the part has them, sites by their numbers here."""
+    relation = knowledge.store.engine.program.relations.get(section.stream)
+    if relation is not None and message.versions is not None:
+        section = widened(section, message.versions, shape_of(relation))
     check(section, part.columns, len(message.sites))
     columns: list[Sequence[Any]] = list(section.columns)
     for index, column in enumerate(part.columns):
@@ -36,7 +41,6 @@ def admitted(knowledge: Knowledge, message: Message, section: Section, part: Par
             columns[index] = list(map(numbers.__getitem__, columns[index]))
         elif column.word == "value" and isinstance(columns[index], Ids):
             columns[index] = list(columns[index])  # of 16 bytes each, but no ids
-    relation = knowledge.store.engine.program.relations.get(section.stream)
     if relation is None:
         return columns
     keep = _possible(columns, relation)

@@ -25,6 +25,7 @@ from everview.replication.renewal import knows_another_us
 from everview.replication.rights import Rights
 from everview.replication.state import Told
 from everview.replication.strangers import comes_first
+from everview.replication.versions import taken_groups
 
 _LOG = logging.getLogger("everview")
 
@@ -118,7 +119,7 @@ class Arriving:
             return Outcome.REWOUND
         self.left = self.knowledge.groups.leave_the_lost()
         left, strange = self.knowledge.groups.settle(
-            self.gossip.groups, self.told, self.sender, self._listed()
+            taken_groups(self.last), self.told, self.sender, self._listed()
         )
         self.left |= left
         if self.left and self.page.cut:  # what was asked for as a member is not the whole

@@ -50,17 +50,20 @@ class Batches(Conversation):
     def take(self, messages: Iterable[bytes]) -> Applied:
         """Apply a cut that was found. Its pages are decoded one by one, and again when they are applied."""
         coded = list(messages)
-        last = _last_of(coded)
-        self._check(last)
+        last = self.understood(_last_of(coded))
         with self._telling():
             publishing.defend(self._store, last, ALL)
         tidings = tidings_of(last)
-        applied = self._apply(map(decode, coded[:-1]), last, tidings, ALL)
+        applied = self._apply(self._before(coded), last, tidings, ALL)
         if applied.outcome is Outcome.LEFT and self._knowledge.membership.is_expired():
             with self._telling():
                 self._meet(last, tidings, overheard=True)  # which takes a new incarnation, to join anew
-            applied = self._apply(map(decode, coded[:-1]), last, tidings, ALL)
+            applied = self._apply(self._before(coded), last, tidings, ALL)
         return applied
+
+    def _before(self, coded: Sequence[bytes]) -> Iterator[Message]:
+        """The messages of a batch before its last."""
+        return (self.understood(decode(data)) for data in coded[:-1])
 
     def request(self) -> bytes:
         """Return a message with the cursors on everybody, to be left where others find it.
@@ -94,7 +97,7 @@ class Batches(Conversation):
         cursors, held = state.cursors.get(incarnation, {}), state.members.get(incarnation, {})
         found = [
             cursors[name] if name in cursors and self._is_in(name) else START
-            for name in engine.streams
+            for name in engine.streams.keys() - self._untaken.get(incarnation, frozenset())
             if name in cursors or name in held or any(n in held for n in engine.inputs_of(name))
         ]
         found += [cursors[name] for name in (*engine.published, *engine.partials) if name in cursors]
@@ -102,8 +105,7 @@ class Batches(Conversation):
 
     def cursor_of(self, data: bytes) -> int | None:
         """Return how far the writer of a `request` has read this site; None if it must begin at 0."""
-        message = decode(data)
-        self._check(message)
+        message = self.understood(decode(data))
         with self._telling() as connection:
             self._meet(message, tidings_of(message), overheard=True)
             if message.request is not None:
@@ -150,7 +152,9 @@ class Batches(Conversation):
             state = self._knowledge.state
             published = self._store.engine.published.items()
             epochs = [(name, one.stands(self._store.writer.connection).epoch) for name, one in published]
-        told = repr((sorted(state.joined.items()), sorted(state.provisional), sorted(self._asked), epochs))
+        program = (self._store.program.hash, self._versions_for(None) is not None)
+        groups = (sorted(state.joined.items()), sorted(state.provisional))
+        told = repr((*groups, sorted(self._asked), epochs, program))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
 

@@ -16,19 +16,21 @@ from everview.replication.arriving import Applied, Outcome
 from everview.replication.certifying import certify
 from everview.replication.gossip import Tidings, known_of_sender, tidings_of
 from everview.replication.membership import covers
-from everview.replication.messages import PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.messages import OTHER_PROGRAM, PROTOCOL, START, Message, Page, Refusal, Request
 from everview.replication.returning import set_aside_uncovered
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
-from everview.replication.telling import Served, Teller
+from everview.replication.telling import Served
+from everview.replication.understanding import Understanding
+from everview.replication.versions import taken_groups
 from everview.replication.wire import decode, encode
 
 _AWAITED = 1024
 """How many requests are remembered; an answer to an older one is not taken, and asked for again."""
 
 
-class Conversation(Teller):
+class Conversation(Understanding):
     """Messages in, messages out. All methods may be called from any thread."""
 
     # The dialling side.
@@ -49,7 +51,7 @@ class Conversation(Teller):
 
     def hear(self, message: Message, data: bytes, address: str, rights: Rights = ALL) -> Applied | None:
         """Take what a message brings; None when its page is one of several, or it has none."""
-        self._check(message, rights)
+        message = self.understood(message, rights)
         tidings = self._tidings(message)
         applied = self._take_page(message, data, tidings, rights)
         if tidings is None:
@@ -76,7 +78,9 @@ class Conversation(Teller):
         """Answer a message; WireError if it is none, and the store's own errors as they are."""
         try:
             message = decode(data)
-            self._check(message, rights)
+            if self._is_unknown(message):
+                return self._refuse(OTHER_PROGRAM, self._other_program(message), retry=False)
+            message = self.understood(message, rights)
             tidings = self._tidings(message)
             applied = self._take_page(message, data, tidings, rights)
             with self._telling() as connection:  # what was heard is saved with what is told
@@ -99,8 +103,13 @@ class Conversation(Teller):
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         sites, names = [self._knowledge.incarnation], [self._store.name]
-        refusal = Refusal(code, text, retry)
-        return encode(Message(PROTOCOL, self._store.program.hash, sites, names, refusal=refusal))
+        refusal, versions = Refusal(code, text, retry), None
+        if code == OTHER_PROGRAM:
+            versions = self._declared
+        message = Message(
+            PROTOCOL, self._store.program.hash, sites, names, refusal=refusal, versions=versions
+        )
+        return encode(message)
 
     def serve(self, message: Message, rights: Rights = ALL) -> Served | None:
         """Return a page of what a message asks for."""
@@ -144,25 +153,6 @@ class Conversation(Teller):
             left_out = self._rolls.understand(gossip, own)
             return None if left_out is None else tidings_of(message, left_out, own)
 
-    def _check(self, message: Message, rights: Rights = ALL) -> None:
-        if message.refusal is not None:
-            raise SyncError(message.refusal.text, retry=message.refusal.retry)
-        if message.program != self._store.program.hash:
-            raise SyncError(
-                f"the peer runs another program (hash {message.program[:12]}, not "
-                f"{self._store.program.hash[:12]}); sites converge only under the same one"
-            )
-        if message.sites[0] == self._knowledge.incarnation:
-            raise SyncError(
-                "the peer is this same site, or a copy of its file that is open at the same time; "
-                "name another peer, or make the copy by `everview backup` and `everview restore`"
-            )
-        if rights.site is not None and message.names[0] != rights.site:
-            raise SyncError(
-                f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}; "
-                f"use a token of {message.names[0]!r}, or a store made with --name {rights.site}"
-            )
-
     def _meet(
         self,
         message: Message,
@@ -183,6 +173,7 @@ class Conversation(Teller):
             self._rewound()
             return True
         publishing.defend(self._store, message, rights)
+        knowledge.learn_inputs(message.versions)
         knowledge.membership.meet(tidings.new_members)
         knowledge.learn_names(message.sites, message.names)
         if knowledge.membership.is_expired():
@@ -195,11 +186,12 @@ class Conversation(Teller):
         left = knowledge.groups.leave_the_lost()
         if message.gossip is not None and message.sites[0] not in knowledge.state.expired:
             told, listed = tidings.known, () if overheard else None
-            left |= knowledge.groups.settle(message.gossip.groups, told, message.sites[0], listed)[0]
+            left |= knowledge.groups.settle(taken_groups(message), told, message.sites[0], listed)[0]
             knowledge.groups.absorb_all(message.gossip)  # before what their members have is believed
             # A site that is only fed tells it no other way.
             news = tidings.new_known
             knowledge.membership.believe(news, message.sites[0], knowledge.groups.strangers())
+            knowledge.membership.release(known_of_sender(message))
         if left:
             with self._store.writing() as writer:
                 Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
@@ -297,12 +289,14 @@ class Conversation(Teller):
             staging = Staging(connection, last.sites[0])
             if staged is None:
                 staged = staging.messages() if last.page is not None and last.page.after else ()
+            knowledge.learn_inputs(last.versions)
             knowledge.membership.meet(tidings.new_members)
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
             cut = Cut(knowledge, connection, commit, staged, last, tidings, rights, self._writing.collect)
             if last.request is not None:
                 coming = knowledge.groups.coming(last.request, last.gossip)
                 knowledge.groups.enlist(cut.sender, filter(rights.may_read, coming))
+            knowledge.membership.release(known_of_sender(last))
             found = cut.look()
             if isinstance(found, dict):
                 # A stream that is joined by this cut may also grow by what the site held before.

@@ -30,7 +30,7 @@ class Exchange:
         self._taken = self._given = False
         self._stalls = self._refused = 0
         self._reached = b""
-        self._ended = self._again = False
+        self._ended = self._again = self._introduced = False
 
     def open(self) -> bytes:
         """Return the first message."""
@@ -41,7 +41,11 @@ class Exchange:
         """Take an answer; return the next message to send, None when both directions are done."""
         message = decode(data)
         self.report.received_bytes += len(data)
+        if not self._introduced and self._replica.must_introduce(message):
+            self._introduced = True
+            return self._send(self._replica.ask(self._peer, incarnation=message.sites[0]))
         try:
+            message = self._replica.understood(message)
             applied = self._replica.hear(message, data, self._peer)
         except SyncError as error:
             if error.peer is None:

@@ -11,6 +11,7 @@ from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.store import Store
 from everview.replication.groups import Groups
 from everview.replication.membership import Membership
+from everview.replication.messages import Versions
 from everview.replication.state import Extent, State, dump, dump_others, essence, is_crowded, load
 
 SAVE_EVERY_US = 60_000_000
@@ -41,11 +42,15 @@ class Knowledge:
         self._bind()
 
     def _bind(self) -> None:
-        engine = self.store.engine
+        engine, foreign = self.store.engine, self.state.inputs
+
+        def inputs_of(stream: str) -> tuple[str, ...]:
+            return engine.inputs_of(stream) or tuple(foreign.get(stream, ()))
+
         wanted = {name: stream.inputs for name, stream in engine.streams.items()}
         now_us = self.store.environment.now_us
-        self.membership = Membership(self.state, self.incarnation, wanted, engine.inputs_of, now_us)
-        self.groups = Groups(self.membership, engine.inputs_of)
+        self.membership = Membership(self.state, self.incarnation, wanted, inputs_of, now_us)
+        self.groups = Groups(self.membership, inputs_of)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""
@@ -115,6 +120,12 @@ class Knowledge:
         """
         told = zip(incarnations, names, strict=True)
         self.state.names.update((incarnation, name) for incarnation, name in told if name)
+
+    def learn_inputs(self, versions: Versions | None) -> None:
+        """Take note of what the views of other programs tell of: who holds them counts as much as any."""
+        for stream, inputs in () if versions is None else versions.inputs.items():
+            if not self.store.engine.inputs_of(stream):
+                self.state.inputs[stream] = inputs
 
     def incarnations(self) -> dict[int, str]:
         """Number → incarnation."""

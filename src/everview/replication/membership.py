@@ -62,17 +62,32 @@ class Membership:
             told.reading = max(told.reading, reading)
             if whole == relation:
                 told.vector[self.incarnation] = head
+        for whole, relation in self._former():
+            told = self.own(whole)
+            told.reading = max(told.reading, reading)
+            if self.is_base(relation):
+                join(told.vector, self.own(relation).vector)
+                told.passed = max(told.passed, self.own(relation).passed)
+            else:
+                told.passed = max(told.passed, reading)  # nobody joins from here
+
+    def _former(self) -> Iterator[tuple[str, str]]:
+        """(whole, relation) of views that were received, and are computed now, or were given up.
+
+        Of the first the site has what its relations have. Of the others it has nothing, so whatever others
+        have it need not be asked for (see `release`).
+        """
         for stream in self.state.members.get(self.incarnation, {}):
             if stream not in self.wanted:
-                self._stand_in(stream)
+                inputs = self.inputs(stream)
+                yield from zip(wholes_of(stream, inputs), inputs, strict=True)
 
-    def _stand_in(self, stream: str) -> None:
-        """Of a view that was received, and is computed now, it has what its relations have."""
-        for relation in self.inputs(stream):
-            if self.is_base(relation):
-                told, whole = self.own(f"{stream}>{relation}"), self.own(relation)
-                join(told.vector, whole.vector)
-                told.reading = max(told.reading, whole.reading)
+    def release(self, told: Mapping[str, Told]) -> None:
+        """Say of views that were given up that all is there which a sender has: none of it is held here."""
+        for whole, relation in self._former():
+            if not self.is_base(relation):
+                for vector in _of_relation(told, relation):
+                    join(self.own(whole).vector, vector)
 
     # Members.
 
@@ -111,8 +126,8 @@ class Membership:
         for incarnation, streams in self.state.members.items():
             for stream, groups in streams.items():
                 inputs = self.inputs(stream)
-                if relation not in inputs:
-                    continue
+                if relation not in inputs and (inputs or "#" not in stream):
+                    continue  # of a view that nobody has explained anything may be held
                 whole = relation if inputs == (stream,) else f"{stream}>{relation}"
                 if any(self._concerns(incarnation, group, stream, held) for group, held in groups.items()):
                     yield incarnation, whole

@@ -12,10 +12,15 @@ from typing import Annotated, Any
 
 import msgspec
 
+from everview.language.evolution import Shape
+
 PROTOCOL = 2
 """The version of the protocol in which messages are written."""
 
-PROTOCOLS = (1, 2)
+PROTOCOL_3 = 3
+"""The one for messages that say what their sender's program declares."""
+
+PROTOCOLS = (1, 2, 3)
 """Those that are read; a message in another one is refused."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -151,6 +156,20 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     retry: bool
 
 
+OTHER_PROGRAM = "program"
+"""The code of a refusal to who runs another program, and has not said what it declares."""
+
+
+class Versions(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a program declares, for a reader that may run another: by this they know what they share."""
+
+    relations: dict[str, Shape]
+    published: dict[str, str]
+    """Stream of a published view → the digest of its definition, and of all that it is made from."""
+    inputs: dict[str, list[str]]
+    """Stream of a view that members are listed for → the base relations it tells of."""
+
+
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One message. `sites` lists incarnations, and `names` their labels; the first is the sender's own."""
 
@@ -162,3 +181,6 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     page: Page | None = None
     gossip: Gossip | None = None
     refusal: Refusal | None = None
+    versions: Versions | None = None
+    untaken: frozenset[str] = frozenset()
+    """Noted by the reader: relations whose rows it does not take from this sender (see `versions`)."""

@@ -28,6 +28,9 @@ from everview.replication.publishing import Asked, read_published
 Places = dict[str, list[tuple[int, tuple[Any, ...]]]]
 """Stream → for each part the version and key reached."""
 
+_EVOLVED = ""
+"""Among the streams of a place, what says how often the store had gone over; no stream is called so."""
+
 _PLACES = msgspec.msgpack.Decoder(Places)
 
 Vector = Mapping[int, int]
@@ -41,10 +44,17 @@ class Views(NamedTuple):
     partials: Sequence[tuple[AskedPartials, int]] = ()
 
 
+class Place(NamedTuple):
+    """Where to go on: what the page before reached, and how often the store has gone over to a program."""
+
+    after: bytes
+    evolved: int
+
+
 def read_page(
     connection: sqlite3.Connection,
     streams: Sequence[tuple[Stream, int]],
-    after: bytes,
+    place: Place,
     skipped: Mapping[str, Vector],
     register: Register,
     names: Mapping[int, str],
@@ -57,9 +67,13 @@ def read_page(
     `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
     reader has, whoever it got it from, and need not be sent back to it. `passed` gives commits up to which
     the reader is known to have a stream, although its cursor is before that. `views` come after the rest.
+    A cut whose place is in tables that are others now begins anew.
     """
     head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
+    after, evolved = place
     found = _decoded(after)
+    if found and _evolved(found) != evolved:
+        found, after = {}, b""
     places = _places(found, streams, passed)
     sections: list[Section] = []
     done = True
@@ -84,16 +98,16 @@ def read_page(
                 sections.append(_section(stream.name, number, part, rows, register, names))
     for asked in views.published:
         name = asked.published.stream
-        place = [_checked(one) for one in found[name]] if name in found else None
-        read, left, whole = read_published(connection, asked, place, budget)
+        at = [_checked(one) for one in found[name]] if name in found else None
+        read, left, whole = read_published(connection, asked, at, budget)
         sections += read
         done = done and whole
         if left is not None:
             places[name] = left
     for told, _ in views.partials:
         name = told.stored.stream
-        place = [_checked(one) for one in found[name]] if name in found else None
-        read, left, whole = read_partials(connection, told, place, budget, register, head)
+        at = [_checked(one) for one in found[name]] if name in found else None
+        read, left, whole = read_partials(connection, told, at, budget, register, head)
         sections += read
         done = done and whole
         if left is not None:
@@ -101,6 +115,8 @@ def read_page(
     froms = {stream.name: since for stream, since in streams}
     froms |= {told.stored.stream: since for told, since in views.partials}
     froms |= {asked.published.stream: 0 for asked in views.published}
+    if evolved:
+        places[_EVOLVED] = [(evolved, ())]
     reached = b"" if done else msgspec.msgpack.encode(places)
     return Page(0, after, reached, done, head, froms, {}, sections), tag
 
@@ -111,6 +127,11 @@ def _decoded(after: bytes) -> Places:
         return _PLACES.decode(after) if after else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"the place to go on from is malformed ({error})", where="request") from error
+
+
+def _evolved(found: Places) -> int:
+    """How often the store had gone over to another program when a place was reached."""
+    return next((count for count, _ in found.get(_EVOLVED, [])), 0)
 
 
 def _places(found: Places, streams: Sequence[tuple[Stream, int]], passed: Mapping[str, int]) -> Places:

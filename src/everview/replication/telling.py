@@ -27,10 +27,11 @@ from everview.replication.closing import Closing
 from everview.replication.collecting import EXPIRY_DAYS
 from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full, with_cancelled
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request
+from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request, Versions
 from everview.replication.rights import Rights
 from everview.replication.rolls import Rolls
 from everview.replication.state import is_crowded
+from everview.replication.versions import versions_of
 
 _POLL_SECONDS = 0.25
 """How often a commit of another process is looked for."""
@@ -77,6 +78,12 @@ class Teller:
         self._next: int | None = None
         # Cut → the incarnation that asked for it, and the groups it was in.
         self._awaited: dict[int, tuple[str, dict[str, str]]] = {}
+        self._declared = versions_of(store.program)
+        # Sender → the hash of the program that it said it runs; hash → what that declares.
+        self._programs: dict[str, str] = {}
+        self._versions: dict[str, Versions] = {}
+        # Sender → relations whose rows are not taken from it.
+        self._untaken: dict[str, frozenset[str]] = {}
         # Sender → stream → commits (first, latest] that brought only what it gave, and need not go back.
         self._from: dict[str, dict[str, tuple[int, int]]] = {}
         with store.exclusive(), store.explained("opened"):
@@ -183,7 +190,21 @@ class Teller:
             gossip = partials.with_standings(gossip, knowledge, connection, register, request.sender)
         labels = [knowledge.state.names.get(site, "") for site in register.sites]
         page = None if served is None else served.page
-        return Message(PROTOCOL, self._store.program.hash, register.sites, labels, request, page, gossip)
+        program, versions = self._store.program.hash, self._versions_for(reader)
+        return Message(PROTOCOL, program, register.sites, labels, request, page, gossip, versions=versions)
+
+    def _versions_for(self, reader: str | None) -> Versions | None:
+        """What this program declares, for a reader that may run another, or may not know of one that does.
+
+        Among sites that all run one program, and have heard of no other, nothing is said of it.
+        """
+        state, own = self._knowledge.state, self._store.program.hash
+        others = self._programs.values() if reader is None else (self._programs.get(reader, own),)
+        if not state.inputs and all(program == own for program in others):
+            return None
+        listed = {stream for streams in state.members.values() for stream in streams}
+        inputs = {s: list(self._knowledge.groups.inputs(s)) for s in sorted(listed) if "#" in s}
+        return msgspec.structs.replace(self._declared, inputs=inputs)
 
     def _gossip(self, register: Register, reader: str | None = None) -> Gossip:
         """What a reader is told of members; whoever finds a file is told everything: it cannot ask again."""
@@ -317,7 +338,7 @@ class Teller:
             page, tag = serving.read_page(
                 handle.connection,
                 streams,
-                after,
+                serving.Place(after, self._knowledge.state.evolved),
                 skipped,
                 register,
                 names,

@@ -105,15 +105,15 @@ def _create(
     incarnation = environment.incarnation()
     connection.execute(
         f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, 0, '', ?)",
-        (program.text, program.hash, name, incarnation, _layout(engine)),
+        (program.text, program.hash, name, incarnation, layout_of(engine)),
     )
     for statement in REPLICATION_DDL:
         connection.execute(statement)
     connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", (incarnation, name) * 2)
-    _store_hosts(connection, engine)
+    store_hosts(connection, engine)
     for statement in engine.relation_ddl():
         connection.execute(statement)
-    _make_views(connection, engine)
+    make_views(connection, engine)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     return engine
@@ -147,7 +147,7 @@ def _reopen(
     if program is not None and program.hash != digest:
         raise StoreError(
             f"{path} was made for another program (hash {digest[:12]}, not {program.hash[:12]}); "
-            "open it with its own program, or choose another path",
+            f"`everview migrate {path} --program FILE` brings it over to a changed one",
             path=path,
         )
     # The text in the file, even when a program is given: that one may declare the same in another order,
@@ -159,7 +159,7 @@ def _reopen(
         return made, site
     called = (name or site) if computes else ""
     engine = Engine(declared, _hosts(connection, declared, hosts), called)
-    if layout != _layout(engine):
+    if layout != layout_of(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
 
@@ -174,7 +174,7 @@ def _stored_program(path: str, text: str, digest: str) -> Program:
     return program
 
 
-def _layout(engine: Engine) -> str:
+def layout_of(engine: Engine) -> str:
     """A hash of what is shown, and of the tables and indexes that hold the views."""
     tables = [*engine.circuit.ddl, *engine.circuit.index_ddl(), *engine.hosted(), *engine.truth]
     tables += [f"publishes {published.view.name}" for published in engine.own()]
@@ -190,25 +190,24 @@ def _hosts(connection: sqlite3.Connection, program: Program, hosts: Iterable[str
     return frozenset(stored) if hosts is None else checked_hosts(program, hosts) | stored
 
 
-def _store_hosts(connection: sqlite3.Connection, engine: Engine) -> None:
+def store_hosts(connection: sqlite3.Connection, engine: Engine) -> None:
+    """Say in the file what it hosts; nothing stands for all."""
     names = engine.hosted()
     connection.execute(f"DELETE FROM {HOSTS}")
     if len(names) < len(list(engine.program.names())):
         connection.executemany(f"INSERT INTO {HOSTS} VALUES (?)", [(name,) for name in names])
 
 
-def _make_views(connection: sqlite3.Connection, engine: Engine) -> None:
+def make_views(connection: sqlite3.Connection, engine: Engine) -> None:
+    """Make what follows from the tables of relations, and of what has come of views."""
     engine.prepare(connection)
     engine.create_views(connection)
     for table in engine.circuit.temporary:
         connection.execute(f"DROP TABLE {table}")
 
 
-def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
-    """Drop all that follows from other tables, and make it anew from them.
-
-    What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
-    """
+def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
+    """Drop all that follows from other tables; return the tables and views that there were."""
     kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
@@ -218,10 +217,18 @@ def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
             own = type_ == "index" and table in kept and BY not in name
             if type_ == kind and name not in kept and not own and not name.startswith(HUB):
                 connection.execute(f"DROP {kind.upper()} IF EXISTS main.{quoted(name)}")
-    there = {name for _, name, _ in entries}
+    return {name for _, name, _ in entries}
+
+
+def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
+    """Drop all that follows from other tables, and make it anew from them.
+
+    What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
+    """
+    there = drop_derived(connection, engine)
     for source in engine.sources.values():
         for statement in source.ddl() if there.isdisjoint(source.tables) else ():
             connection.execute(statement)
-    _make_views(connection, engine)
-    _store_hosts(connection, engine)
-    connection.execute(f"UPDATE {STORE} SET layout = ?", (_layout(engine),))
+    make_views(connection, engine)
+    store_hosts(connection, engine)
+    connection.execute(f"UPDATE {STORE} SET layout = ?", (layout_of(engine),))

@@ -9,7 +9,7 @@ from itertools import chain
 from everview.engines.sqlite.ids import IdTable
 from everview.errors import WireError
 from everview.language.identity import ID_BYTES
-from everview.replication.messages import PROTOCOL, PROTOCOLS, Message, Section
+from everview.replication.messages import PROTOCOL, PROTOCOL_3, PROTOCOLS, Message, Section
 from everview.replication.wire.columns import decode_column, encode_column, ids_of
 from everview.replication.wire.frame import LEVEL, frame, unframe
 from everview.replication.wire.header import SectionHeader, header_of, message_of, read_header, write_header
@@ -37,7 +37,8 @@ def encode(message: Message, *, level: int = LEVEL) -> bytes:
     ]
     header = write_header(header_of(message, outlines, len(ids)))
     pieces = [_SIZE.pack(len(header)), header, b"".join(ids), *chain.from_iterable(coded)]
-    return frame(pieces, protocol=message.protocol, level=level)
+    protocol = message.protocol if message.versions is None else PROTOCOL_3
+    return frame(pieces, protocol=protocol, level=level)
 
 
 def _table_of_ids(sections: Sequence[Section]) -> dict[bytes, int]:

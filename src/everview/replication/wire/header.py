@@ -12,6 +12,7 @@ import msgspec
 
 from everview.errors import WireError
 from everview.replication.messages import (
+    PROTOCOL_3,
     Count,
     Gossip,
     Gossip1,
@@ -21,6 +22,7 @@ from everview.replication.messages import (
     Refusal,
     Request,
     Section,
+    Versions,
 )
 
 __all__ = ["Header", "PageHeader", "SectionHeader", "header_of", "message_of", "read_header", "write_header"]
@@ -64,7 +66,14 @@ class Header(msgspec.Struct, Generic[Telling], frozen=True, array_like=True, for
     ids: Count
 
 
+class Header3(Header[Gossip], frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The same in protocol 3, with what the sender's program declares."""
+
+    versions: Versions
+
+
 _DECODER = msgspec.msgpack.Decoder(Header[Gossip])
+_DECODER_3 = msgspec.msgpack.Decoder(Header3)
 _DECODER_1 = msgspec.msgpack.Decoder(Header[Gossip1])
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -77,7 +86,7 @@ def header_of(message: Message, sections: list[SectionHeader], ids: int) -> Head
         outline = PageHeader(
             page.cut, page.after, page.reached, page.done, page.head, page.froms, page.tags, sections
         )
-    return Header(
+    fields = (
         message.program,
         message.sites,
         message.names,
@@ -87,6 +96,7 @@ def header_of(message: Message, sections: list[SectionHeader], ids: int) -> Head
         message.refusal,
         ids,
     )
+    return Header(*fields) if message.versions is None else Header3(*fields, message.versions)
 
 
 def message_of(header: Header[Gossip], sections: list[Section], protocol: int) -> Message:
@@ -113,6 +123,7 @@ def message_of(header: Header[Gossip], sections: list[Section], protocol: int) -
         page,
         header.gossip,
         header.refusal,
+        header.versions if isinstance(header, Header3) else None,
     )
 
 
@@ -127,7 +138,11 @@ def write_header(header: Header[Gossip]) -> bytes:
 def read_header(data: memoryview, protocol: int) -> Header[Gossip]:
     """Return the header in these bytes; WireError unless they are one, and it is in order."""
     try:
-        header = _DECODER.decode(data) if protocol > 1 else _newer(_DECODER_1.decode(data))
+        header: Header[Gossip]
+        if protocol == PROTOCOL_3:
+            header = _DECODER_3.decode(data)
+        else:
+            header = _DECODER.decode(data) if protocol > 1 else _newer(_DECODER_1.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"the header is malformed ({error})", where="header") from error
     _check(header)

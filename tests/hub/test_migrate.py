@@ -1,0 +1,167 @@
+"""A hub goes over to a changed program: its relations stay, its views are what a new hub would compute."""
+
+import pytest
+
+import everview as ev
+from everview.hub import evolving
+
+A = "CREATE TABLE a (x BIGINT NOT NULL, y TEXT);"
+K = "CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT);"
+B = "CREATE TABLE b (n BIGINT) WITH (semantics = 'bag');"
+Z = "CREATE TABLE z (q BIGINT);"
+JOINED = "CREATE MATERIALIZED VIEW joined AS SELECT a.x, k.v FROM a JOIN k ON a.x = k.id;"
+COUNTS = "CREATE MATERIALIZED VIEW counts AS SELECT y, count(*) AS n FROM a GROUP BY y;"
+TOP = "CREATE MATERIALIZED VIEW top WITH (authority = 'hub') AS SELECT x FROM a WHERE x > {};"
+OLD = ev.Program.parse(A + K + B + JOINED + COUNTS + TOP.format(0))
+NEW = ev.Program.parse(
+    Z
+    + K
+    + B
+    + A
+    + JOINED.replace("k.v", "k.v AS name, a.y")
+    + TOP.format(1)
+    + "CREATE MATERIALIZED VIEW nothing AS SELECT count(*) AS n FROM z;"
+    + "CREATE MATERIALIZED VIEW always AS SELECT 1 AS one;"
+    + "CREATE MATERIALIZED VIEW bags AS SELECT DISTINCT n FROM b;"
+)
+
+
+def contents(hub):
+    return {name: hub.rows(name) for name in hub.program.names()}
+
+
+def fill(hub):
+    hub.insert("a", [(1, "p"), (2, "q"), (4, "q")])
+    hub.insert("k", [(1, "one"), (2, "two")])
+    hub.insert("b", [(1,), (1,), (2,)])
+    hub.refresh()
+
+
+def test_a_hub_with_sites(tmp_path, spark):
+    with (
+        ev.Hub.open(tmp_path / "hub", OLD, spark=spark) as hub,
+        ev.Site.open(":memory:", OLD, name="s") as site,
+    ):
+        fill(hub)
+        site.insert("a", [(3, "r")])
+        site.sync(hub)
+        hub.refresh()
+        site.sync(hub)
+        assert site.rows("top") == [(1,), (2,), (3,), (4,)]
+        hub.insert("a", [(9, "w")])  # not refreshed before it goes over
+        site.insert("k", [(3, "three")])
+        site.delete("a", [(1, "p")])
+        site.sync(hub)
+        with pytest.raises(ev.StoreError, match="open"):
+            ev.Hub.migrate(tmp_path / "hub", NEW, spark=spark)
+    planned = ev.Hub.migrate(tmp_path / "hub", NEW, dry_run=True)
+    assert (planned.added, planned.new_views) == (("z",), ("nothing", "always", "bags"))
+    assert (planned.changed_views, planned.dropped_views) == (("joined", "top"), ("counts",))
+    with pytest.raises(ev.StoreError, match=r"everview migrate FOLDER --program FILE"):
+        ev.Hub.open(tmp_path / "hub", NEW, spark=spark)
+    ev.Hub.migrate(tmp_path / "hub", NEW, spark=spark)
+    with (
+        ev.Hub.open(tmp_path / "hub", NEW, spark=spark) as hub,
+        ev.Site.open(":memory:", OLD, name="t") as old,
+    ):
+        assert hub.rows("joined") == [(1, "one", "p"), (2, "two", "q")]  # as of the last refresh
+        assert hub.rows("nothing") == [(0,)]
+        assert hub.rows("always") == [(1,)]
+        hub.refresh()
+        assert hub.rows("joined") == [(2, "two", "q"), (3, "three", "r")]
+        assert hub.rows("bags") == [(1,), (2,)]
+        hub.insert("z", [(7,)])
+        hub.refresh()
+        old.sync(hub)  # who still runs the old program
+        assert old.rows("a") == hub.rows("a")
+        assert old.rows("top") == []  # there it says something else
+        with ev.Site.open(":memory:", NEW, name="new") as new:
+            new.sync(hub)
+            assert {name: new.rows(name) for name in NEW.names()} == contents(hub)
+        with pytest.raises(ev.DataError, match="refresh 1 is not retained"):
+            hub.table("a", at=1)
+
+
+def test_what_a_hub_cannot_do_is_refused(tmp_path, spark):
+    ev.Hub.open(tmp_path / "hub", OLD, spark=spark).close()
+    with pytest.raises(ev.ProgramError, match="k would be dropped"):
+        ev.Hub.migrate(tmp_path / "hub", ev.Program.parse(A + B), spark=spark)
+    with pytest.raises(ev.StoreError, match="no hub at"):
+        ev.Hub.migrate(tmp_path / "none", OLD, spark=spark)
+    ev.Hub.migrate(tmp_path / "hub", NEW, spark=spark)  # before its first refresh
+    with ev.Hub.open(tmp_path / "hub", NEW, spark=spark) as hub:
+        fill(hub)
+        assert hub.rows("joined") == [(1, "one", "p"), (2, "two", "q")]
+        assert hub.rows("nothing") == [(0,)]
+
+
+def test_a_relation_gets_columns(tmp_path, spark):
+    wide = "CREATE TABLE {} ({}, more TEXT, last BIGINT){};"
+    wider = ev.Program.parse(
+        Z
+        + wide.format("a", "x BIGINT NOT NULL, y TEXT", "")
+        + wide.format("k", "id BIGINT PRIMARY KEY, v TEXT", "")
+        + wide.format("b", "n BIGINT", " WITH (semantics = 'bag')")
+        + "CREATE MATERIALIZED VIEW lasts AS SELECT a.x, k.last, a.more FROM a JOIN k ON a.x = k.id;"
+    )
+    with (
+        ev.Hub.open(tmp_path / "hub", OLD, spark=spark) as hub,
+        ev.Site.open(":memory:", OLD, name="s") as site,
+    ):
+        fill(hub)
+        hub.publish()
+        site.sync(hub)
+        site.delete("a", [(4, "q")])
+        site.delete("k", [(2,)])
+        site.sync(hub)
+        hub.insert("a", [(5, "r")])
+    with pytest.raises(ev.StoreError, match="waits for a refresh"):
+        ev.Hub.migrate(tmp_path / "hub", wider, spark=spark)
+    with ev.Hub.open(tmp_path / "hub", OLD, spark=spark) as hub:
+        hub.refresh()
+    ev.Hub.migrate(tmp_path / "hub", wider, spark=spark)
+    with (
+        ev.Hub.open(tmp_path / "hub", wider, spark=spark) as hub,
+        ev.Site.open(":memory:", wider, name="t") as new,
+    ):
+        assert hub.rows("a") == [(1, "p", None, None), (2, "q", None, None), (5, "r", None, None)]
+        assert hub.rows("k") == [(1, "one", None, None)]
+        assert hub.rows("b") == [(1, None, None), (1, None, None), (2, None, None)]
+        new.sync(hub)
+        new.insert("k", [(1, "uno", "m", 7), (5, "five", None, 9)])
+        new.delete("a", [(1, "p", None, None)])  # known by the same id as before
+        new.insert("a", [(1, "p", "new", None)])
+        new.delete("b", [(1, None, None)])
+        new.sync(hub)
+        hub.delete("a", [(2, "q", None, None)])
+        hub.refresh()
+        new.sync(hub)
+        assert contents(hub) == {name: new.rows(name) for name in wider.names()}
+        assert hub.rows("lasts") == [(1, 7, "new"), (5, 9, None)]
+        hub.publish()
+
+
+def test_a_migration_that_was_cut_short_is_begun_again(tmp_path, spark, monkeypatch):
+    with (
+        ev.Hub.open(tmp_path / "hub", OLD, spark=spark) as hub,
+        ev.Site.open(":memory:", OLD, name="s") as site,
+    ):
+        fill(hub)
+        site.sync(hub)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evolving, "commit", fail)
+        with pytest.raises(KeyboardInterrupt):
+            ev.Hub.migrate(tmp_path / "hub", NEW, spark=spark)
+    with ev.Hub.open(tmp_path / "hub", OLD, spark=spark) as hub:
+        assert hub.rows("counts") == [("p", 1), ("q", 2)]  # the gate has gone over, the hub has not
+    ev.Hub.migrate(tmp_path / "hub", NEW, spark=spark)
+    with (
+        ev.Hub.open(tmp_path / "hub", NEW, spark=spark) as hub,
+        ev.Site.open(":memory:", NEW, name="t") as site,
+    ):
+        site.sync(hub)
+        assert site.rows("a") == hub.rows("a")
