@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from everview.cli.csv_files import csv_line, read_csv
 from everview.cli.json_lines import json_line, read_json_lines
-from everview.cli.text_values import UnreadableError, read_text, read_texts, write_text
 from everview.language.program import Program
+from everview.language.text_values import UnreadableError, read_text, read_texts, write_text
 from everview.language.types import BIGINT, BLOB, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, Kind, Type
 from everview.language.values import NAN, check_rows
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everview.cli.text_values import UnreadableError
 from everview.errors import DataError
 from everview.language.relations import Relation
+from everview.language.text_values import UnreadableError
 from everview.language.types import Field
 
 __all__ = ["CHUNK", "Chunk", "Place", "cannot_hold", "to_rows", "unknown_column"]

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from everview.cli.chunks import CHUNK, Chunk, Place, cannot_hold, to_rows, unknown_column
-from everview.cli.text_values import UnreadableError, read_texts, write_text
 from everview.errors import DataError
 from everview.language.relations import Relation
+from everview.language.text_values import UnreadableError, read_texts, write_text
 
 __all__ = ["csv_line", "read_csv"]
 

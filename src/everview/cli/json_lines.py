@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from everview.cli.chunks import CHUNK, Chunk, Place, cannot_hold, to_rows, unknown_column
-from everview.cli.text_values import UnreadableError, read_text, read_texts, write_text
 from everview.errors import DataError
 from everview.language.relations import Relation
+from everview.language.text_values import UnreadableError, read_text, read_texts, write_text
 from everview.language.types import Field, Kind, Type
 
 __all__ = ["decoder", "json_line", "json_object", "json_value", "read_json_lines", "read_member"]

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from everview.cli.json_lines import decoder, read_member
-from everview.cli.text_values import UnreadableError, read_text
 from everview.errors import DataError
 from everview.language.expressions import Parameter
 from everview.language.plan import Schema
+from everview.language.text_values import UnreadableError, read_text
 from everview.language.types import Field, Type
 from everview.site import Site
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from everview.cli.text_values import write_text
+from everview.language.text_values import write_text
 from everview.language.types import Field, Kind
 
 __all__ = ["print_rows", "shown"]
