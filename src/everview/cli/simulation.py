@@ -16,7 +16,7 @@ from everview.errors import DataError
 if TYPE_CHECKING:
     from everview.testing.simulation import Case, Failure
 
-__all__ = ["simulate"]
+__all__ = ["read_case", "simulate"]
 
 
 def simulate(
@@ -39,7 +39,7 @@ def simulate(
     from everview.testing.simulation import Failure, Simulation  # noqa: PLC0415 - not needed for --help
 
     logging.getLogger("everview").setLevel(logging.ERROR)  # clocks that run ahead are part of the game
-    worlds = [Simulation(case=_read(replay))] if replay is not None else None
+    worlds = [Simulation(case=read_case(replay))] if replay is not None else None
     done, counts, digests = 0, Counter[str](), []
     try:
         with _Progress(1 if worlds else seeds) as progress:
@@ -60,7 +60,8 @@ def simulate(
     sys.stdout.write(f"{count(done, 'world')}: all sites agree\n")
 
 
-def _read(path: Path) -> Case:
+def read_case(path: Path) -> Case:
+    """The case in a file."""
     from everview.testing.simulation import load_case  # noqa: PLC0415
 
     try:

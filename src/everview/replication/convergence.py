@@ -1,8 +1,8 @@
 """Convergence: of each relation, what every site that holds it is known to lack.
 
-A site's vector says up to which commit of each site it has everything. The join of all vectors that are known
-here is all that anybody is known to have; a site lacks what it is short of that. So it is as of when the sites
-were last heard of, and of what nobody here has heard nothing can be said.
+A site's vector says up to which commit of each site it has everything. The join of all vectors that are
+known here is all that anybody is known to have; a site lacks what it is short of that. So it is as of when
+the sites were last heard of, and of what nobody here has heard of nothing can be said.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def convergence(knowledge: Knowledge) -> list[dict[str, Any]]:
     for relation in membership.wanted:
         if not membership.is_base(relation):
             continue
-        told = {incarnation: whole for incarnation, whole in membership.holders(relation) if incarnation != own}
+        told = {
+            incarnation: whole for incarnation, whole in membership.holders(relation) if incarnation != own
+        }
         vectors = {own: dict(membership.own(relation).vector)}
         for incarnation, whole in told.items():
             known = state.known.get(incarnation, {}).get(whole)

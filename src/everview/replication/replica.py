@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from everview.replication.batches import Batches
-from everview.replication.convergence import convergence
 from everview.replication.collecting import collect, is_due, ripen
+from everview.replication.convergence import convergence
 from everview.replication.renewal import renew
 from everview.replication.report import OnProgress
 from everview.replication.status import member_status, replication_status

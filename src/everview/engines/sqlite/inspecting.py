@@ -12,14 +12,15 @@ from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.tallies import Tallied, parts_of
 from everview.engines.sqlite.trials import Turn, deletion
 from everview.engines.sqlite.writing import Writing
-from everview.language.plan import Plan
+from everview.language.plan import Plan, Scan
+from everview.planner.exchange import Way
 
 __all__ = ["Inspection", "Kept", "Rows"]
 
 Row = tuple[Any, ...]
 
 SORTED = 20_000
-"""So many rows are put in order to show some of them; of more, those are shown that come first as they lie."""
+"""So many rows are put in order to show some of them; of more, the first are shown as they lie."""
 
 LOOKS_SECONDS = 60.0
 """For so long after a look at a plan commits are counted in its operators."""
@@ -92,3 +93,13 @@ class Inspection:
     def holds(self, relation: str) -> bool:
         """Whether a relation's rows are here, shown or not."""
         return relation in self._store.engine.relations
+
+    def is_received(self, view: str) -> bool:
+        """Whether a view comes from other sites as derivations, all of them."""
+        kept = self._store.engine.exchange.views.get(view)
+        return kept is not None and kept.way is Way.RECEIVED
+
+    def is_counted(self, plan: Plan) -> bool:
+        """Whether what commits change in an operator can be counted: not within a recursion."""
+        engine = self._store.engine
+        return plan.name in engine.nodes if isinstance(plan, Scan) else plan in engine.operators

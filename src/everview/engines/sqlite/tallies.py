@@ -150,7 +150,9 @@ def _through(engine: Engine, plan: Plan) -> Plan:
 
 
 def _counted(connection: sqlite3.Connection, branches: list[Select], schema: Schema) -> Tally:
-    rows = consolidated(branches, schema) if schema else f"SELECT sum(w) AS w FROM ({united(branches, schema)})"
+    rows = (
+        consolidated(branches, schema) if schema else f"SELECT sum(w) AS w FROM ({united(branches, schema)})"
+    )
     more, less = connection.execute(
         f"SELECT ifnull(sum(max(w, 0)), 0), ifnull(-sum(min(w, 0)), 0) FROM ({rows})"
     ).fetchone()

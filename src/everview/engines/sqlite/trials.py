@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The rows of a relation or view that would go and come, the first of each, with how often; and counts."""
+    """How many rows of a relation or view would go and come, and the first of each."""
 
     vanished: int
     appeared: int
