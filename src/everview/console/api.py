@@ -220,8 +220,11 @@ class Api:
         subject, body = self._the_subject(), await _body(request)
         name = self._named(body.get("name"), rights)
         row = self._row(name, body.get("row"))
-        found = await self._work(lambda: subject.why(name, row))
-        return JSONResponse({"name": name, "row": cells_of(row), **told(found, subject.program, rights)})
+
+        def answer() -> dict[str, Any]:
+            return told(subject.why(name, row), subject.program, rights, subject.why)
+
+        return JSONResponse({"name": name, "row": cells_of(row), **await self._work(answer)})
 
     async def without(self, request: Request, rights: Rights) -> Response:
         """What would vanish, and appear, if a base row were deleted."""

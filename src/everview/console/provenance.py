@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from everview.console.cells import LONGEST, cells_of
@@ -11,14 +12,20 @@ from everview.replication.rights import Rights
 
 __all__ = ["told"]
 
+Why = Callable[[str, tuple[Any, ...]], Provenance]
+
 MOST_TUPLES = 400
 MOST_MONOMIALS = 60
 MOST_STEPS = 400
+MOST_LEAVES = 40
 """More could not be drawn so that anybody sees something."""
 
 
-def told(found: Provenance, program: Program, rights: Rights) -> dict[str, Any]:
-    """The base rows with their sites, which of them suffice together, and a proof where there is one."""
+def told(found: Provenance, program: Program, rights: Rights, why: Why) -> dict[str, Any]:
+    """The base rows with their sites, which of them suffice together, and a proof where there is one.
+
+    A proof ends at what the recursion reads; where that is a view, `why` says what its rows stand on.
+    """
     tuples = found.tuples()
     order = {witness.id: number for number, witness in enumerate(tuples)}
     monomials = sorted(sorted(order[id_] for id_ in m if id_ in order) for m in found.monomials)
@@ -35,7 +42,7 @@ def told(found: Provenance, program: Program, rights: Rights) -> dict[str, Any]:
         ],
         "all_tuples": len(tuples),
         "all_monomials": len(monomials),
-        "proof": None if found.proof is None else _proof(found.proof, program, rights),
+        "proof": None if found.proof is None else _proof(found, program, rights, why),
     }
 
 
@@ -58,19 +65,28 @@ def _tuple(witness: Witness, program: Program, rights: Rights) -> dict[str, Any]
     }
 
 
-def _proof(proof: Proof, program: Program, rights: Rights) -> list[dict[str, Any]]:
+def _proof(found: Provenance, program: Program, rights: Rights, why: Why) -> list[dict[str, Any]]:
     """The steps, each before those that it stands on, with the numbers of these."""
+    if found.proof is None:
+        return []
     steps: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    for _, part in proof.walk():
+    views = []
+    for _, part in found.proof.walk():
         if id(part) not in numbers and len(steps) < MOST_STEPS:
             numbers[id(part)] = len(steps)
             steps.append(_step(part, program, rights))
-    for _, part in proof.walk():
+            if not part.premises and part.relation in program.views and len(views) < MOST_LEAVES:
+                views.append((steps[-1], part))
+    for _, part in found.proof.walk():
         number = numbers.get(id(part))
         if number is not None:
             below = dict.fromkeys(numbers[id(one)] for one in part.premises if id(one) in numbers)
             steps[number]["premises"] = list(below)
+    labels = {witness.id: witness.label for witness in found.tuples()}
+    for step, part in views:
+        ways = [m for m in why(part.relation, part.row).monomials if m <= labels.keys()]
+        step["stands_on"] = sorted(labels[id_] for id_ in min(ways, key=len, default=frozenset()))
     return steps
 
 

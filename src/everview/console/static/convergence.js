@@ -8,24 +8,24 @@ export function convergence(found) {
   const { agree, relations } = found.convergence;
   const sites = new Map();
   for (const one of relations) for (const site of one.sites) sites.set(site.incarnation, site);
-  const behind = [...sites.values()].filter((site) => relations.some((one) =>
+  const listed = [...sites.values()].sort((one, other) => (other.incarnation === found.self.incarnation) - (one.incarnation === found.self.incarnation)
+    || siteName(one).localeCompare(siteName(other), "en", { numeric: true }));
+  const behind = listed.filter((site) => relations.some((one) =>
     one.sites.some((other) => other.incarnation === site.incarnation && other.lacks !== 0)));
   const names = behind.map((site) => (site.incarnation === found.self.incarnation ? "this site" : siteName(site)));
-  const said = agree ? "All sites agree" : `${list(names)} ${names.length === 1 && names[0] !== "this site" ? "lacks" : "lack"} something`;
+  const said = agree ? "All sites agree" : `Not all agree yet: ${list(names)} ${names.length === 1 ? "lacks" : "lack"} something`;
   const more = agree
     ? "Every site that holds a relation has all commits that anybody is known to have: their relations and views are the same."
     : "They have not met since, or this site has not heard of it yet. Nothing is lost: what is missing comes with the next sync.";
   return h("section", { class: "convergence" }, h("h2", { text: "Convergence" }),
     h("p", { class: `verdict verdict-${agree ? "yes" : "no"}`, id: "verdict" }, h("span", { class: "verdict-sign", "aria-hidden": "true",
       text: agree ? "✓" : "…" }), h("span", {}, h("strong", { text: said }), ". ", more)),
-    relations.length > 0 && table(found, relations, [...sites.values()]), waits(found.waiting));
+    relations.length > 0 && table(found, relations, listed), waits(found.waiting));
 }
 
 function list(names) {
-  const some = names.slice(0, 3);
-  const rest = names.length - some.length;
-  const text = rest ? `${some.join(", ")} and ${rest} more` : some.join(" and ");
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
+  const some = names.length > 4 ? [...names.slice(0, 3), `${names.length - 3} more`] : names;
+  return some.length === 1 ? some[0] : `${some.slice(0, -1).join(", ")} and ${some.at(-1)}`;
 }
 
 function table(found, relations, sites) {

@@ -50,7 +50,7 @@ export function dataPage(main, about) {
         h("a", { href: `${base}/plan`, "aria-current": mode === "plan" ? "true" : null, text: "Plan" })),
       h("div", { class: "split" }, place, why));
     state.why = why;
-    state.part = mode === "plan" ? planPart(place, table.name) : rowsPart(place, table, (row) => {
+    state.part = mode === "plan" ? planPart(place, table.name) : rowsPart(place, table, () => state.row, (row) => {
       state.back = JSON.stringify(row);
       location.hash = `${base}?row=${encodeURIComponent(JSON.stringify(row))}`;
     });
@@ -58,6 +58,7 @@ export function dataPage(main, about) {
 
   async function showWhy(text) {
     state.row = text;
+    for (const row of detail.querySelectorAll("tr[data-row]")) row.setAttribute("aria-selected", String(row.dataset.row === text));
     state.why.hidden = !text;
     state.why.parentElement.classList.toggle("with-why", Boolean(text));
     if (!text) {

@@ -5,6 +5,7 @@ import { s } from "./dom.js";
 const GAP_X = 22;
 const GAP_Y = 46;
 const PAD = 12;
+const LEAST = 0.72;
 
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -14,15 +15,33 @@ export function widthOf(text, font = "13px system-ui, sans-serif") {
 }
 
 // nodes: {id, width, height}; edges: [above, below]. Sets x, y (the middle of the top) and layer of each node.
-export function layOut(nodes, edges) {
+// An edge over several layers goes through a place of its own in each: `routes` are the nodes that edges touch.
+export function layOut(given, edges) {
+  const nodes = [...given];
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const up = new Map(nodes.map((node) => [node.id, []]));
   const down = new Map(nodes.map((node) => [node.id, []]));
-  for (const [above, below] of edges) {
-    if (!byId.has(above) || !byId.has(below)) continue;
-    down.get(above).push(byId.get(below));
-    up.get(below).push(byId.get(above));
-  }
+  const known = edges.filter(([above, below]) => byId.has(above) && byId.has(below));
+  const tie = (above, below) => {
+    down.get(above.id).push(below);
+    up.get(below.id).push(above);
+  };
+  for (const [above, below] of known) tie(byId.get(above), byId.get(below));
+  inLayers(nodes, up, down);
+  for (const near of [up, down]) near.forEach((_, id) => near.set(id, []));
+  const routes = known.map(([above, below]) => {
+    const route = [byId.get(above)];
+    for (let layer = byId.get(above).layer + 1; layer < byId.get(below).layer; layer += 1) {
+      const place = { id: `${above}>${below}@${layer}`, width: 6, height: 0, fixed: layer, empty: true };
+      nodes.push(place);
+      up.set(place.id, []);
+      down.set(place.id, []);
+      route.push(place);
+    }
+    route.push(byId.get(below));
+    for (let at = 1; at < route.length; at += 1) tie(route[at - 1], route[at]);
+    return route;
+  });
   const layers = inLayers(nodes, up, down);
   for (let turn = 0; turn < 8; turn += 1) {
     const ordered = turn % 2 ? [...layers].reverse() : layers;
@@ -43,6 +62,7 @@ export function layOut(nodes, edges) {
     y += height + GAP_Y;
   }
   return {
+    routes,
     width: Math.max(...nodes.map((node) => node.x + node.width / 2)) + PAD,
     height: y - GAP_Y + PAD,
   };
@@ -114,11 +134,15 @@ function pull(layer, near) {
   }
 }
 
-export function edge(above, below, props = {}) {
-  const [x1, y1] = [above.x, above.y + above.height];
-  const [x2, y2] = [below.x, below.y];
-  const bend = Math.max((y2 - y1) / 2, 14);
-  return s("path", { d: `M${x1},${y1} C${x1},${y1 + bend} ${x2},${y2 - bend} ${x2},${y2}`, class: "edge", ...props });
+export function edge(route, props = {}) {
+  let d = `M${route[0].x},${route[0].y + route[0].height}`;
+  for (let at = 1; at < route.length; at += 1) {
+    const [above, below] = [route[at - 1], route[at]];
+    const y1 = above.y + above.height;
+    const bend = Math.max((below.y - y1) / 2, 14);
+    d += ` C${above.x},${y1 + bend} ${below.x},${below.y - bend} ${below.x},${below.y}`;
+  }
+  return s("path", { d, class: "edge", ...props });
 }
 
 export function box(node, props, ...children) {
@@ -126,9 +150,12 @@ export function box(node, props, ...children) {
     s("rect", { width: node.width, height: node.height, rx: 9 }), children);
 }
 
+// As large as it is, or as narrow as its place, but never so small that nobody could read it: then it scrolls.
 export function picture(size, label, ...children) {
-  return s("svg", {
+  const made = s("svg", {
     viewBox: `0 0 ${Math.ceil(size.width)} ${Math.ceil(size.height)}`,
     width: Math.ceil(size.width), height: Math.ceil(size.height), role: "group", "aria-label": label, class: "picture",
   }, children);
+  made.style.minWidth = `${Math.ceil(size.width * LEAST)}px`;
+  return made;
 }

@@ -64,19 +64,17 @@ function words(site) {
   return site.lag ? `${count(site.lag, "commit")} behind` : "has everything";
 }
 
-function pill(site, kind, x, y, lines) {
+function pill(site, kind, place, lines) {
   const texts = lines.map((line) => short(line, 26));
   const width = Math.max(...texts.map((text, at) =>
     widthOf(text, at ? "11.5px system-ui, sans-serif" : "600 13.5px system-ui, sans-serif"))) + 44;
   const height = 20 + 16 * texts.length;
-  return {
-    width, height,
-    node: s("g", { class: `site site-${kind}`, transform: `translate(${x - width / 2},${y - height / 2})`, "data-site": siteName(site) },
-      s("title", { text: lines.join("\n") }),
-      s("rect", { width, height, rx: 12 }),
-      s("circle", { cx: 17, cy: 19, r: 5, class: "site-dot" }),
-      texts.map((text, at) => s("text", { x: 30, y: 23 + 16 * at, class: at ? "site-more" : "site-name", text }))),
-  };
+  const [x, y] = [place.left === undefined ? place.x : place.left + width / 2, place.y];
+  return s("g", { class: `site site-${kind}`, transform: `translate(${x - width / 2},${y - height / 2})`, "data-site": siteName(site) },
+    s("title", { text: lines.join("\n") }),
+    s("rect", { width, height, rx: 12 }),
+    s("circle", { cx: 17, cy: 19, r: 5, class: "site-dot" }),
+    texts.map((text, at) => s("text", { x: 30, y: 23 + 16 * at, class: at ? "site-more" : "site-name", text })));
 }
 
 function drawing(found, width) {
@@ -86,43 +84,52 @@ function drawing(found, width) {
   const about = (site) => [siteName(site), words(site), `heard ${ago(site.heard_us, found.now_us)}`];
   const kind = (site) => (site.expired ? "gone" : freshness(site.heard_us, found.now_us));
   const places = width < WIDE ? column(sites, width) : ring(sites, width);
-  const lines = places.sites.map(({ x, y }, at) => s("line", {
-    x1: places.x, y1: places.y, x2: x, y2: y, class: `link link-${kind(sites[at])}${sites[at].link ? "" : " link-far"}`,
+  const lines = places.sites.map(({ path }, at) => s("path", {
+    d: path, class: `link link-${kind(sites[at])}${sites[at].link ? "" : " link-far"}`,
   }));
-  const labels = places.sites.map(({ x, y }, at) => {
+  const labels = places.sites.map(({ lagX, lagY }, at) => {
     const lag = sites[at].lag;
     if (!lag || sites[at].expired) return null;
-    const [mx, my] = [(places.x + x) / 2, (places.y + y) / 2];
-    return s("g", { class: "lag", transform: `translate(${mx},${my})` }, s("circle", { r: 13 }),
+    return s("g", { class: "lag", transform: `translate(${lagX},${lagY})` }, s("circle", { r: 13 }),
       s("text", { "text-anchor": "middle", y: 4, text: lag > 999 ? "999+" : `−${lag}` }));
   });
   return s("svg", {
     viewBox: `0 0 ${places.width} ${places.height}`, width: places.width, height: places.height, class: "picture map", role: "img",
     "aria-label": `${count(found.all_sites, "other site")} around ${centre[0]}; the table below says the same`,
-  }, lines, labels, pill(own, "self", places.x, places.y, centre).node,
-  sites.map((site, at) => pill(site, kind(site), places.sites[at].x, places.sites[at].y, about(site)).node));
+  }, lines, labels, pill(own, "self", places.self, centre),
+  sites.map((site, at) => pill(site, kind(site), places.sites[at], about(site))));
 }
 
 function ring(sites, width) {
   const wide = Math.min(width, 980);
   const height = sites.length < 3 ? 240 : sites.length < 9 ? 380 : 560;
-  const [x, y] = [wide / 2, height / 2];
+  const middle = wide / 2;
   const turn = sites.length === 2 ? 0 : -Math.PI / 2;
+  const spots = sites.map((_, at) => {
+    const angle = turn + (2 * Math.PI * at) / sites.length;
+    const far = sites.length > 8 && at % 2 ? 0.62 : 1;
+    return { x: middle + Math.cos(angle) * (wide / 2 - 110) * far, y: Math.sin(angle) * (height / 2 - 42) * far };
+  });
+  const top = Math.min(0, ...spots.map((spot) => spot.y)) - 46;
+  const y = -top;
   return {
-    x, y, width: wide, height,
-    sites: sites.map((_, at) => {
-      const angle = turn + (2 * Math.PI * at) / sites.length;
-      const far = sites.length > 8 && at % 2 ? 0.62 : 1;
-      return { x: x + Math.cos(angle) * (wide / 2 - 110) * far, y: y + Math.sin(angle) * (height / 2 - 42) * far };
-    }),
+    self: { x: middle, y }, width: wide, height: Math.max(0, ...spots.map((spot) => spot.y)) - top + 46,
+    sites: spots.map((spot) => ({
+      x: spot.x, y: spot.y + y, path: `M${middle},${y} L${spot.x},${spot.y + y}`,
+      lagX: middle + (spot.x - middle) * 0.52, lagY: y + spot.y * 0.52,
+    })),
   };
 }
 
+// On a phone: this site on top, a trunk down from it, the others at its branches.
 function column(sites, width) {
   const wide = Math.max(width, 280);
+  const at = (number) => 118 + number * 86;
   return {
-    x: wide / 2, y: 34, width: wide, height: 80 + sites.length * 92,
-    sites: sites.map((_, at) => ({ x: wide / 2 + (sites.length > 1 ? (at % 2 ? 1 : -1) * wide * 0.2 : 0), y: 126 + at * 92 })),
+    self: { left: 2, y: 34 }, width: wide, height: 74 + sites.length * 86,
+    sites: sites.map((_, number) => ({
+      left: 92, y: at(number), path: `M28,40 V${at(number) - 12} Q28,${at(number)} 40,${at(number)} H100`, lagX: 62, lagY: at(number),
+    })),
   };
 }
 
@@ -133,8 +140,8 @@ function table(found) {
     h("td", { text: ago(site.heard_us, found.now_us) }),
     h("td", { text: site.link ? (site.link.dialled ? `dialled from here${site.link.address ? `, ${site.link.address}` : ""}` : "comes here") : "through others" }),
     h("td", { text: site.link ? `up to its commit ${site.link.read.toLocaleString("en")}` : "" }),
-    h("td", { class: "quiet", text: site.holds.filter((name) => !name.startsWith("everview_")).join(", ") }));
-  return h("div", { class: "scroll" }, h("table", { class: "rows", "aria-label": "Sites" },
+    h("td", { class: "quiet long", text: site.holds.filter((name) => !name.startsWith("everview_")).join(", ") }));
+  return h("div", { class: "scroll" }, h("table", { class: "rows facts-table", "aria-label": "Sites" },
     h("thead", {}, h("tr", {}, ["site", "of this site’s commits", "heard", "link", "read here", "holds"].map((text) => h("th", { text })))),
     h("tbody", {}, found.sites.map(line))),
   found.sites.length < found.all_sites && h("p", { class: "quiet", text: `and ${found.all_sites - found.sites.length} more` }));

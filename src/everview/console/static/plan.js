@@ -48,10 +48,8 @@ function drawing(found) {
   });
   const edges = found.boxes.flatMap((one) => one.reads.map((below) => [one.id, below]));
   const size = layOut(nodes, edges);
-  const byId = new Map(nodes.map((node) => [node.id, node]));
   return picture(size, `The plan of ${found.name}`,
-    edges.map(([above, below]) => edge(byId.get(above), byId.get(below), { class: `edge${
-      moves(byId.get(below).one) ? " edge-moved" : ""}` })),
+    size.routes.map((route) => edge(route, { class: `edge${moves(route.at(-1).one) ? " edge-moved" : ""}` })),
     nodes.map(drawn));
 }
 

@@ -7,7 +7,9 @@ import { cell, count } from "./words.js";
 
 const PAGE = 100;
 
-export function rowsPart(place, table, open) {
+const isNumber = (column) => /INT|DOUBLE|DECIMAL/.test(column.type);
+
+export function rowsPart(place, table, chosen, open) {
   let offset = 0;
   let known = null;
   let text = "";
@@ -43,19 +45,20 @@ export function rowsPart(place, table, open) {
       const fresh = before !== null && !before.has(key);
       return h("tr", {
         tabindex: at ? "-1" : "0", "data-row": key, class: fresh ? "fresh" : null, role: "row",
+        "aria-selected": String(key === chosen()),
         title: row.whole ? "Why is it there?" : "A value is too long to be asked about",
         on: {
           click: () => row.whole && open(row.cells),
           keydown: (event) => steer(event, row),
         },
       }, row.cells.map((value, column) => h("td", {
-        class: value === null ? "null" : /INT|DOUBLE|DECIMAL/.test(found.columns[column].type) ? "number" : null,
+        class: value === null ? "null" : isNumber(found.columns[column]) ? "number" : null,
       }, h("span", { class: "clip", text: cell(value) }))),
       found.rows.some((one) => one.often > 1) && h("td", { class: "often", text: row.often > 1 ? `× ${row.often}` : "" }));
     });
     return h("div", { class: "scroll" }, h("table", { class: "rows", role: "grid", "aria-label": `Rows of ${table.name}` },
       h("thead", {}, h("tr", { role: "row" }, found.columns.map((column) =>
-        h("th", { scope: "col" }, column.name, h("span", { class: "type", text: column.type.toLowerCase() }))),
+        h("th", { scope: "col", class: isNumber(column) ? "number" : null }, column.name, h("span", { class: "type", text: column.type.toLowerCase() }))),
       found.rows.some((row) => row.often > 1) && h("th", { text: "copies" }))),
       h("tbody", {}, body)));
   }

@@ -110,9 +110,8 @@ function drawing(found, table, row, ask) {
   const unique = [...new Map(edges.map((pair) => [pair.join("\u0000"), pair])).values()];
   atTheBottom(nodes, unique);
   const size = layOut(nodes, unique);
-  const byId = new Map(nodes.map((one) => [one.id, one]));
   return picture(size, `Provenance of a row of ${table.name}`,
-    unique.map(([above, below]) => edge(byId.get(above), byId.get(below))), nodes.map((one) => drawn(one, ask)));
+    size.routes.map((route) => edge(route)), nodes.map((one) => drawn(one, ask)));
 }
 
 function proofNodes(found, node, edges) {
@@ -123,6 +122,7 @@ function proofNodes(found, node, edges) {
     if (step.hidden) node(`p${at}`, "hidden", ["a row that this", "token may not read"]);
     else node(`p${at}`, at ? "way" : "row", [step.relation, step.row.map(cell).join(", ")]);
     for (const below of step.premises ?? []) edges.push([`p${at}`, name(found.proof[below], below)]);
+    for (const label of step.stands_on ?? []) edges.push([`p${at}`, label]);
   });
 }
 
@@ -174,8 +174,8 @@ function list(found, ask) {
 function vanishing(tuple, answer, table, row) {
   const head = h("h3", { tabindex: "-1" }, "Without ", h("code", { text: short(rowText(tuple.relation, tuple.row), 80) }));
   if (answer.vanishes !== null) {
-    const said = answer.vanishes ? "this row would vanish: every derivation of it that has come here names that row."
-      : "this row would stay: it has a derivation that does not name that row.";
+    const said = answer.vanishes ? "This row would vanish: every derivation of it that has come here names that row."
+      : "This row would stay: it has a derivation that does not name that row.";
     return h("section", { class: "card" }, head, h("p", { id: "vanish-said", text: said }),
       h("p", { class: "quiet", text: "The base row is at other sites; what else would go is known there." }));
   }
@@ -185,10 +185,9 @@ function vanishing(tuple, answer, table, row) {
   const goes = mine?.rows.some((one) => one.weight < 0 && JSON.stringify(one.cells) === text);
   const gone = others.reduce((sum, turn) => sum + turn.vanished, 0);
   const come = others.reduce((sum, turn) => sum + turn.appeared, 0);
-  const said = [goes ? "this row would vanish" : "this row would stay",
-    others.length ? `${count(gone, "row")} of views would go` : "no view would change",
-    come ? `${count(come, "row")} would come` : ""].filter(Boolean).join("; ");
-  return h("section", { class: "card" }, head, h("p", { id: "vanish-said", text: `${said}.` }),
+  const said = `${goes ? "This row would vanish." : "This row would stay."} ${
+    others.length ? `Of views, ${count(gone, "row")} would go${come ? ` and ${come} would come` : ""} in all.` : "No view would change."}`;
+  return h("section", { class: "card" }, head, h("p", { id: "vanish-said", text: said }),
     h("p", { class: "quiet", text: "Tried in a transaction that was undone: nothing has been changed." }),
     answer.turns.map((turn) => h("div", { class: "turn" },
       h("h4", {}, turn.name, turn.name === tuple.relation && h("span", { class: "quiet", text: " the row itself" })),
