@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from everview.algebra.ids import Id
 from everview.console.cells import LONGEST, cells_of
 from everview.language.program import Program
 from everview.planner.why.answer import Proof, Provenance, Witness
@@ -71,7 +72,7 @@ def _proof(found: Provenance, program: Program, rights: Rights, why: Why) -> lis
         return []
     steps: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    views = []
+    views: list[tuple[dict[str, Any], Proof]] = []
     for _, part in found.proof.walk():
         if id(part) not in numbers and len(steps) < MOST_STEPS:
             numbers[id(part)] = len(steps)
@@ -83,7 +84,7 @@ def _proof(found: Provenance, program: Program, rights: Rights, why: Why) -> lis
         if number is not None:
             below = dict.fromkeys(numbers[id(one)] for one in part.premises if id(one) in numbers)
             steps[number]["premises"] = list(below)
-    labels = {witness.id: witness.label for witness in found.tuples()}
+    labels: dict[Id, str] = {witness.id: witness.label for witness in found.tuples()}
     for step, part in views:
         ways = [m for m in why(part.relation, part.row).monomials if m <= labels.keys()]
         step["stands_on"] = sorted(labels[id_] for id_ in min(ways, key=len, default=frozenset()))

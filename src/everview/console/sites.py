@@ -63,8 +63,8 @@ class SiteSubject:
         return inspection.without(relation, row, names) if inspection.holds(relation) else None
 
     def is_monotone_here(self, view: str) -> bool:
-        """A view that is received has all its derivations."""
-        return self._site.inspection.is_received(view)
+        """Whether no row keeps a row away, and no proof is chosen among several."""
+        return self._site.inspection.is_monotone(view)
 
     def picture(self, view: str) -> Picture:
         """The plan as it is kept here; its commits are counted while somebody looks."""

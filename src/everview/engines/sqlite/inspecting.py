@@ -12,8 +12,19 @@ from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.tallies import Tallied, parts_of
 from everview.engines.sqlite.trials import Turn, deletion
 from everview.engines.sqlite.writing import Writing
-from everview.language.plan import Plan, Scan
-from everview.planner.exchange import Way
+from everview.language.plan import (
+    Distinct,
+    Filter,
+    Fixpoint,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Scan,
+    UnionAll,
+    Values,
+    walk_plan,
+)
 
 __all__ = ["Inspection", "Kept", "Rows"]
 
@@ -94,10 +105,26 @@ class Inspection:
         """Whether a relation's rows are here, shown or not."""
         return relation in self._store.engine.relations
 
-    def is_received(self, view: str) -> bool:
-        """Whether a view comes from other sites as derivations, all of them."""
-        kept = self._store.engine.exchange.views.get(view)
-        return kept is not None and kept.way is Way.RECEIVED
+    def is_monotone(self, name: str) -> bool:
+        """Whether `why` names all that a row stands on: no other row keeps it away, no proof is chosen.
+
+        A relation and what is received as derivations is so; a view, if its operators only select, project,
+        join, unite and drop duplicates.
+        """
+        engine, program = self._store.engine, self._store.program
+        if name in engine.received:
+            declared = program.views.get(engine.received[name].core.view)
+            return declared is not None and not any(isinstance(p, Fixpoint) for p in walk_plan(declared.plan))
+        if name in engine.relations or name not in engine.shared:
+            return name in engine.relations
+        return all(self._is_monotone(plan) for plan in parts_of(engine, name))
+
+    def _is_monotone(self, plan: Plan) -> bool:
+        if isinstance(plan, Scan):
+            return self.is_monotone(plan.name)
+        if isinstance(plan, Join):
+            return plan.kind in (JoinKind.INNER, JoinKind.SEMI)
+        return isinstance(plan, Filter | Project | UnionAll | Distinct | Values)
 
     def is_counted(self, plan: Plan) -> bool:
         """Whether what commits change in an operator can be counted: not within a recursion."""
