@@ -131,7 +131,7 @@ class Api:
         """How many rows each relation and view has."""
         subject = self._the_subject()
 
-        def counted() -> dict[str, int | None]:
+        def counted() -> dict[str, dict[str, Any] | None]:
             return {name: _count(subject, name) for name in subject.hosted() if rights.may_read(name)}
 
         return JSONResponse({"counts": await self._work(counted)})
@@ -320,11 +320,12 @@ def _columns(schema: Schema) -> list[dict[str, Any]]:
     return [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in schema]
 
 
-def _count(subject: Subject, name: str) -> int | None:
+def _count(subject: Subject, name: str) -> dict[str, Any] | None:
     try:
-        return subject.count(name)
+        rows, exact = subject.count(name)
     except EverviewError:
         return None  # whoever opens it is told why
+    return {"rows": rows, "exact": exact}
 
 
 def _behind(subject: Subject, view: str) -> set[str]:

@@ -50,8 +50,8 @@ class HubSubject:
         part = self._hub.timing.part
         return f"{head}.{self._hub.refreshed}.{part.name if part is not None else ''}"
 
-    def count(self, name: str) -> int:
-        """About how many rows there are, without reading them."""
+    def count(self, name: str) -> tuple[int, bool]:
+        """How many rows there are: exactly, where they are few."""
         return self._hub.inspection.count(name)
 
     def rows(self, name: str, offset: int, limit: int) -> Rows:

@@ -45,9 +45,9 @@ class SiteSubject:
         """There is something new with each commit."""
         return str(head)
 
-    def count(self, name: str) -> int:
+    def count(self, name: str) -> tuple[int, bool]:
         """How many rows there are."""
-        return self._site.inspection.count(name)
+        return self._site.inspection.count(name), True
 
     def rows(self, name: str, offset: int, limit: int) -> Rows:
         """Some rows."""

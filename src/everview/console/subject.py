@@ -48,8 +48,8 @@ class Subject(Protocol):
     def mark(self, head: int) -> str:
         """A word that is another when there may be something new to show; `head` is the last commit."""
 
-    def count(self, name: str) -> int:
-        """How many rows a relation or view has; of a hub, about."""
+    def count(self, name: str) -> tuple[int, bool]:
+        """How many rows a relation or view has, and whether that is exact."""
 
     def rows(self, name: str, offset: int, limit: int) -> Rows:
         """Some rows."""

@@ -25,6 +25,9 @@ Row = tuple[Any, ...]
 TRIED = 20_000
 """So many rows of relations are taken into memory to try what a deletion would do."""
 
+COUNTED = 5_000
+"""So many rows are read to count them; more are counted by what was written of them."""
+
 SHOWN = 1_000
 """So many rows are fetched, by Spark, of what has more than the driver takes."""
 
@@ -35,10 +38,25 @@ class Inspection:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
+        self._counts: dict[str, tuple[int, int, bool]] = {}
         self._tried: tuple[int, Writing] | None = None
 
-    def count(self, name: str) -> int:
-        """How many rows its runs have: copies once, and what has gone since as long as it is not merged."""
+    def count(self, name: str) -> tuple[int, bool]:
+        """How many rows there are, and whether that is exact.
+
+        Of many it is what the runs have: copies once, and what has gone since as long as it is not merged.
+        """
+        store = self._store
+        store.require_open()
+        record = store.record
+        known = self._counts.get(name)
+        if known is None or known[0] != record.refresh:
+            few = local_rows(store.files, store.catalog, record, name, COUNTED)
+            told = self._written(name) if few is None else len(few)
+            known = self._counts[name] = record.refresh, told, few is not None
+        return known[1:]
+
+    def _written(self, name: str) -> int:
         store = self._store
         return sum(run.rows for run in store.record.runs(stored_table(store.catalog, name)))
 
@@ -55,7 +73,7 @@ class Inspection:
         with working(store.name, f"show refresh {record.refresh}"), job(store.spark.sparkContext, name):
             frame = contents(store.spark, store.files, store.catalog, record, name).limit(SHOWN)
             some = rows_of(frame, schema)
-        total = self.count(name)
+        total = self._written(name)
         return Rows([(row, 1) for row in some[offset : offset + limit]], total, len(some), ordered=False)
 
     def operators(self, view: str) -> Mapping[str, Operator]:

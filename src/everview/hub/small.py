@@ -221,8 +221,8 @@ class SmallRefresh:
                 self._put_changes([kept])
                 self._write(kept.name, self._memory.table(changed_scan(kept).name))
         inner: dict[str, Change] = {}
-        shown = {*self._catalog.program.relations, *self._catalog.program.views}
-        for name in dict.fromkeys([*shown, *self._circuit.operators]):
+        shown = dict.fromkeys([*self._catalog.program.relations, *self._catalog.program.views])
+        for name in {**shown, **dict.fromkeys(self._circuit.operators)}:
             delta = self._delta(name)
             change = weights(delta) if delta.num_rows else None
             if change is not None:

@@ -119,11 +119,13 @@ async function follow() {
   state.polls?.abort();
   const polls = state.polls = new AbortController();
   let pause = 1000;
+  let away = false; // then the first answer is wanted at once, and what is shown may be old
   while (!polls.signal.aborted) {
     const began = performance.now();
     try {
-      const found = await get("live", { after: state.mark }, polls.signal);
-      const news = state.mark !== "" && found.mark !== state.mark;
+      const found = await get("live", { after: away ? "" : state.mark }, polls.signal);
+      const news = away || (state.mark !== "" && found.mark !== state.mark);
+      away = false;
       state.mark = found.mark;
       state.head = found.head;
       banner("");
@@ -138,10 +140,11 @@ async function follow() {
         await failed(error);
         return;
       }
+      away = true;
       drawLive("away");
       banner("The server does not answer. What is shown may be old; the page tries again by itself.");
       await new Promise((done) => setTimeout(done, pause));
-      pause = Math.min(2 * pause, 15000);
+      pause = Math.min(1.5 * pause, 5000);
     }
   }
 }

@@ -51,7 +51,7 @@ function waits(waiting) {
   if (waiting.staged_pages) lines.push(`${count(waiting.staged_pages, "page")} of a cut that has not ended`);
   if (waiting.dropped_rows) lines.push(`${count(waiting.dropped_rows, "row")} left out, because their senders may not write them`);
   for (const [name, held] of Object.entries(waiting.held)) {
-    if (held.waiting_for.length) lines.push(`${count(held.dead_rows, "deleted row")} of ${name} kept until ${held.waiting_for.join(", ")} has heard of it`);
+    if (held.waiting_for.length) lines.push(`${count(held.dead_rows, "deleted row")} of ${name} kept until it is known at ${list(held.waiting_for)}`);
   }
   return lines.length ? h("ul", { class: "quiet waits" }, lines.map((text) => h("li", { text }))) : null;
 }

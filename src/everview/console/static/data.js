@@ -19,13 +19,18 @@ export function dataPage(main, about) {
       href: `#/data/${encodeURIComponent(table.name)}`, class: "item", "data-table": table.name,
       "aria-current": state.table?.name === table.name ? "true" : null,
     }, h("span", { class: "item-name", text: table.name }),
-    h("span", { class: "item-count", text: state.counts[table.name]?.toLocaleString("en") ?? "" }));
+    h("span", { class: "item-count", text: counted(table.name) }));
     const part = (title, kind) => {
       const found = about.tables.filter((table) => table.kind === kind);
       return found.length ? [h("h2", { class: "list-title", text: title }), found.map(link)] : [];
     };
     put(list, part("Views", "view"), part("Relations", "relation"),
       about.unreadable ? h("p", { class: "quiet small", text: `${about.unreadable} more, which this token may not read` }) : null);
+  }
+
+  function counted(name) {
+    const found = state.counts[name];
+    return found ? `${found.exact ? "" : "≈ "}${found.rows.toLocaleString("en")}` : "";
   }
 
   async function counts() {

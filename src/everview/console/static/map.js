@@ -28,6 +28,7 @@ export function mapPage(main) {
   }
 
   function draw(found) {
+    found.sites.sort((one, other) => siteName(one).localeCompare(siteName(other), "en", { numeric: true }));
     put(place, found.sites.length ? [legend(), drawing(found, main.clientWidth), table(found)] : alone(found));
     put(below, convergence(found));
   }

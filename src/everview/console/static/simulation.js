@@ -5,7 +5,8 @@ import { h, put, s } from "./dom.js";
 import { empty, loading } from "./states.js";
 import { count } from "./words.js";
 
-const STEP = 22;
+const NARROW = 20; // steps are at least so wide, and at most so
+const WIDE = 46;
 const LANE = 46;
 const LEFT = 84;
 const TOP = 30;
@@ -16,8 +17,10 @@ export function simulationPage(main) {
   put(main, place);
   let run = null;
   let at = 0;
+  let STEP = NARROW;
 
   function draw() {
+    STEP = Math.max(NARROW, Math.min((main.clientWidth - LEFT - 100) / run.steps.length, WIDE));
     put(place, heading(run), outcome(run), h("div", { class: "scroll timeline", tabindex: "0", role: "slider", "aria-label": "The steps of the run",
       "aria-valuemin": 0, "aria-valuemax": run.steps.length - 1, "aria-valuenow": at, id: "timeline",
       on: { keydown: steer } }, drawing()), legend(), detail(), faults(), h("details", { class: "words" },
@@ -100,13 +103,13 @@ export function simulationPage(main) {
   function faults() {
     const found = run.steps.filter((step) => step.fault);
     if (!found.length) return h("p", { class: "quiet", text: "No step of this run is a fault." });
-    return h("section", {}, h("h2", { text: "Faults" }), h("div", { class: "scroll" }, h("table", { class: "rows", "aria-label": "Faults" },
-      h("thead", {}, h("tr", {}, ["step", "time", "what"].map((text) => h("th", { text })))),
+    return h("section", {}, h("h2", { text: "Faults" }), h("div", { class: "scroll" }, h("table", { class: "rows facts-table", "aria-label": "Faults" },
+      h("thead", {}, h("tr", {}, h("th", { class: "number", text: "step" }), h("th", { class: "number", text: "time" }), h("th", { class: "wide", text: "what" }))),
       h("tbody", {}, found.map((step) => h("tr", { tabindex: "0", "data-fault": step.number, on: {
         click: () => choose(run.steps.indexOf(step)),
         keydown: (event) => { if (event.key === "Enter") choose(run.steps.indexOf(step)); },
       } }, h("td", { class: "number", text: step.number }), h("td", { class: "number", text: step.at === undefined ? "" : `${step.at.toLocaleString("en")} s` }),
-      h("td", { text: words(step) })))))));
+      h("td", { class: "long", text: words(step) })))))));
   }
 
   return {
