@@ -1,5 +1,6 @@
 """Keyboard only, phones, light and dark; and pictures to be looked at, in the folder EVERVIEW_SHOTS."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -118,15 +119,20 @@ def test_pictures(mission, browse, tmp_path):
     """Not compared by this test: people look at them, and some are kept in docs/."""
     folder = Path(os.environ.get("EVERVIEW_SHOTS", tmp_path))
     folder.mkdir(exist_ok=True)
-    for dark, width, height in ((False, 1200, 800), (True, 1200, 800), (False, 390, 844)):
+    flights = itertools.count()
+    for dark, width, height in ((True, 1360, 880), (False, 1360, 880), (False, 390, 844)):
         page = browse(mission.console, width=width, height=height, dark=dark)
         for name, (path, there) in PAGES.items():
             go(page, path)
             expect(page.locator(there).first).to_be_visible()
+            if name == "plan":  # with something to show in it
+                mission.sees(3, *((f"drone-3.{next(flights)}", 6, what) for what in ("signal", "trees")))
+                expect(page.locator('[data-box="sighting"] .count')).to_have_text("+2")
             if name == "why":
                 page.locator("[data-node=tuple]").first.click()
                 expect(page.locator("#vanish-said")).to_be_visible()
                 page.evaluate("scrollTo(0, 0)")
+                page.mouse.move(5, 5)
             kind = "phone" if width < 600 else "dark" if dark else "light"
             file = folder / f"console-{name}-{kind}.png"
             page.screenshot(path=file, full_page=kind == "phone")
