@@ -98,6 +98,24 @@ def test_a_statement_that_fails_or_is_undone_does_not_count(site):
     assert counts(site)["Scan"] == (2, 0)
     site.inspection.without("r", (1, 1), ["v"])
     assert counts(site)["Scan"] == (2, 0)
+    site.delete("r", [(1, 1)])
+    assert counts(site)["Scan"] == (0, 1)
+
+
+def test_half_of_a_statement_does_not_count():
+    """An UPDATE that has deleted, and then may not insert."""
+    program = """
+        CREATE TABLE own (site TEXT, x BIGINT) WITH (owner = 'site');
+        CREATE MATERIALIZED VIEW v AS SELECT x FROM own;
+    """
+    with Site.open(":memory:", Program.parse(program), name="a") as site:
+        site.insert("own", [("a", 1)])
+        counts(site)
+        with site.transaction():
+            with pytest.raises(DataError, match="only that site writes such rows"):
+                site.execute("UPDATE own SET site = 'b'")
+            site.insert("own", [("a", 2)])
+        assert counts(site)["Scan"] == (1, 0)
 
 
 def test_what_arrives_from_others_counts_too(site):
@@ -113,10 +131,10 @@ def test_nobody_looks_any_more(site, monkeypatch):
     monkeypatch.setattr(inspecting, "LOOKS_SECONDS", 0.05)
     counts(site)
     tallies = site.inspection._writing.tallies
-    assert not tallies.idle
+    assert tallies.following
     time.sleep(0.1)
     site.insert("r", [(1, 1)])
-    assert tallies.idle
+    assert not tallies.following
     assert counts(site) is None
 
 

@@ -115,6 +115,27 @@ def test_a_row_of_another_owner_is_only_tried():
         assert other.rows("mine") == [(3,)]
 
 
+def test_which_views_say_all_that_a_row_stands_on():
+    with (
+        rescue("a") as site,
+        Site.open(":memory:", site.program, hosts={"alert", "quiet", "reach"}) as screen,
+    ):
+        told = {view: site.inspection.is_monotone(view) for view in site.program.views}
+        assert told == {
+            "alert": True,
+            "quiet": False,
+            "busy": False,
+            "words": False,
+            "reach": False,
+            "mine": False,
+        }
+        assert [screen.inspection.is_monotone(view) for view in ("alert", "quiet", "reach")] == [
+            True,
+            False,
+            False,
+        ]
+
+
 def test_only_the_first_rows_are_told_and_all_are_counted():
     with Site.open(
         ":memory:",

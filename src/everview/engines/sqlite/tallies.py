@@ -60,13 +60,10 @@ class Tallies:
     engine: Engine
     last: dict[str, Tallied] = field(default_factory=dict)
     """View → the last commit that changed an operator of it while it was followed."""
+    following: bool = False
+    """Whether somebody looks at some view; else nothing need be called."""
     _followed: dict[str, _Followed] = field(default_factory=dict)
     _new: list[tuple[str, Plan, Tally]] = field(default_factory=list)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nobody looks at any view."""
-        return not self._followed
 
     def follow(self, view: str, seconds: float) -> None:
         """Count from the next commit on, for so long; until then there is nothing to show."""
@@ -75,6 +72,7 @@ class Tallies:
             branches = {p: (node.schema, node.delta()) for p, node in nodes.items() if node is not None}
             self._followed[view] = _Followed(branches)
         self._followed[view].until = time.monotonic() + seconds
+        self.following = True
 
     def _unfollow(self) -> None:
         """Forget what nobody has looked at for long."""
@@ -82,6 +80,7 @@ class Tallies:
         for view in [view for view, followed in self._followed.items() if followed.until < now]:
             del self._followed[view]
             self.last.pop(view, None)
+        self.following = bool(self._followed)
 
     def _node(self, plan: Plan) -> Node | None:
         return self.engine.nodes.get(plan.name) if isinstance(plan, Scan) else self.engine.operators.get(plan)

@@ -19,7 +19,7 @@ from everview.engines.sqlite.store import MEMORY, Store
 from everview.engines.sqlite.writing import Writing
 from everview.language.plan import Schema
 from everview.language.program import Program
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation
 
 __all__ = ["Turn", "deletion", "stand_in"]
 
@@ -46,7 +46,7 @@ def deletion(
     """What deleting a row would change in these relations and views, up to `most` rows of each told."""
     store, turns = writing.store, dict[str, Turn]()
     engine = store.engine
-    (stored,) = store_rows([f.type for f in relation.schema], [_target(relation, row)])
+    (stored,) = store_rows([f.type for f in relation.schema], [row])
     with store.exclusive():
         branches = {name: engine.nodes[name].delta() for name in names}
 
@@ -59,18 +59,10 @@ def deletion(
                     if turn.vanished or turn.appeared:
                         turns[name] = turn
 
-        with suppress(_UndoneError), writing.transaction(), store.explained("tried"), store.uncounted():
+        with suppress(_UndoneError), writing.transaction(), store.explained("tried"):
             engine.delete(store.writer.connection, relation.name, [stored], writing.commit, look)
             raise _UndoneError
     return turns
-
-
-def _target(relation: Relation, row: Row) -> Row:
-    """A keyed relation is told the key alone."""
-    if relation.semantics is not Semantics.KEYED:
-        return row
-    keys = relation.key_positions
-    return tuple(cell if place in keys else None for place, cell in enumerate(row))
 
 
 def _turn(connection: sqlite3.Connection, rows: str, schema: Schema, most: int) -> Turn:

@@ -88,11 +88,13 @@ class Writing:
                         self.log.append(connection)
                 with self._store.explained("read"):
                     changes = self._changes.take()
-                self.tallies.take(self.commit.version)
+                if self.tallies.following:
+                    self.tallies.take(self.commit.version)
                 watches = self._watches.current()
             finally:
                 self._changes.forget()
-                self.tallies.forget()
+                if self.tallies.following:
+                    self.tallies.forget()
                 self._owner = None
         with self._committed:
             self._committed.notify_all()
@@ -121,7 +123,7 @@ class Writing:
     def collect(self, connection: sqlite3.Connection, deltas: Changed) -> None:
         """Note what a statement has changed, for the watches and whoever looks at operators."""
         self._changes.collect(connection, deltas)
-        if not self.tallies.idle:
+        if self.tallies.following:
             with self._store.uncounted():
                 self.tallies.collect(connection, deltas)
 
@@ -143,7 +145,8 @@ class Writing:
             self.tallies.drop()
             raise
         self._changes.keep()
-        self.tallies.keep()
+        if self.tallies.following:
+            self.tallies.keep()
         return count
 
     def insert(self, relation: Relation, rows: Sequence[Row]) -> int:
