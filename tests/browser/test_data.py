@@ -97,6 +97,10 @@ def test_a_recursive_row_has_a_proof_down_to_sites(mission, browse):
 def test_a_row_that_is_gone(mission, browse):
     page = browse(mission.console + "#/data/alert?row=" + '%5B"99"%2C"Nowhere"%2Cnull%5D')
     expect(page.locator("#why .empty-title")).to_contain_text("not there")
+    for nonsense in ("7", '["1"]', "[1,2,3]", "{", '{"a":1}'):
+        go(page, f"#/data/alert?row={nonsense}")
+        expect(page.locator("#why")).to_be_hidden()
+        expect(page.locator("tr[data-row]").first).to_be_visible()
 
 
 @pytest.mark.parametrize(

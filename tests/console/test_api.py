@@ -350,7 +350,10 @@ def test_other_pages_cannot_ask(serve):
     assert send(**{"Content-Type": "application/json", "Host": "evil.example"}).status_code == 403
     read = client.get("/v1/console/rows?name=path", headers={"Host": "evil.example:80"})
     assert (read.status_code, read.json()["code"]) == (403, "host")
-    assert send(**{"Content-Type": "application/json", "Host": "localhost:1"}).status_code == 200
+    for host in ("localhost:1", "localhost", "127.0.0.2", "[::1]", "[::1]:8440"):
+        assert client.get("/v1/console/about", headers={"Host": host}).status_code == 200, host
+    for host in ("localhost.evil.example", "127.0.0.1.evil.example", "[::1", "10.0.0.1", "0.0.0.0:80"):
+        assert client.get("/v1/console/about", headers={"Host": host}).status_code == 403, host
     preflight = client.options("/v1/console/insert", headers={"Origin": "http://evil.example"})
     assert preflight.status_code == 405
     assert not any(name.startswith("access-control") for name in preflight.headers)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio.to_thread
 from starlette.requests import Request
@@ -36,7 +38,6 @@ MOST = 1_000
 LONGEST_BODY = 1 << 20
 POLL_SECONDS = 25.0
 LOOK_SECONDS = 0.5
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 PREFIX = "/v1/console"
 
 
@@ -82,8 +83,8 @@ class Api:
         """Without tokens, answer only pages of this machine: another's could be led here by its name."""
 
         async def checked(request: Request, rights: Rights) -> Response:
-            host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-            if self._open and host not in LOOPBACK:
+            host = request.headers.get("host", "")
+            if self._open and not _is_here(host):
                 raise RefusalError(403, "host", f"this server is reached as localhost, not as {host[:100]}")
             if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
                 raise RefusalError(403, "host", "only the console's own page may ask this")
@@ -314,6 +315,15 @@ class Api:
                 404, "name", f"there is no relation {str(name)[:100]} that this token may read"
             )
         return found
+
+
+def _is_here(host: str) -> bool:
+    """Whether a Host header names this machine, in a way that nobody else's name server can answer for."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _columns(schema: Schema) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import { simulationPage } from "./simulation.js";
 import { trouble } from "./states.js";
 
 const LEAST_MS = 400; // between two looks at the same thing, however many commits there are
+const RATIO = 4; // and so many times as long as a look takes, so that who looks does not keep the store busy
 
 const main = document.getElementById("main");
 const state = { about: null, page: null, key: "", mark: "", head: 0, polls: null };
@@ -131,8 +132,10 @@ async function follow() {
       banner("");
       drawLive("live");
       pause = 1000;
+      const looked = performance.now();
       if (news) await state.page?.news?.();
-      const left = LEAST_MS - (performance.now() - began);
+      const took = performance.now() - looked;
+      const left = Math.max(LEAST_MS - (performance.now() - began), RATIO * took);
       if (left > 0) await new Promise((done) => setTimeout(done, left));
     } catch (error) {
       if (polls.signal.aborted) return;

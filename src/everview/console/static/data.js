@@ -8,6 +8,17 @@ import { empty } from "./states.js";
 import { whyPart } from "./why.js";
 import { deleteButton, insertButton } from "./writes.js";
 
+// A row that an address names: a list of texts, or nothing if it is none.
+function cells(text, width) {
+  try {
+    const row = JSON.parse(text);
+    const fits = Array.isArray(row) && row.length === width && row.every((value) => value === null || typeof value === "string");
+    return fits ? row : null;
+  } catch {
+    return null;
+  }
+}
+
 export function dataPage(main, about) {
   const list = h("div", { class: "list", role: "navigation", "aria-label": "Relations and views" });
   const detail = h("div", { class: "detail" });
@@ -72,11 +83,9 @@ export function dataPage(main, about) {
       rows.find((row) => row.dataset.row === state.back)?.focus();
       return;
     }
-    let row;
-    try {
-      row = JSON.parse(text);
-    } catch {
-      location.hash = `#/data/${encodeURIComponent(state.table.name)}`;
+    const row = cells(text, state.table.columns.length);
+    if (row === null) {
+      close();
       return;
     }
     const shown = whyPart(state.why, state.table, row, close);

@@ -28,11 +28,6 @@ export function put(place, ...children) {
   place.replaceChildren(...children.flat(Infinity).filter((child) => child instanceof Node));
 }
 
-export function announce(text) {
-  const place = document.getElementById("live");
-  place.title = text;
-}
-
 export function onEnter(act) {
   return {
     click: act,
