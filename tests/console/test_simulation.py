@@ -7,12 +7,14 @@ import subprocess
 import sys
 
 import httpx
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from everview.cli.app import app
 from everview.testing.simulation import Simulation, Wrong, dump_case, generate_case, timeline
 from everview.testing.simulation import simulation as running
+from everview.testing.simulation.steps import Partition
 
 
 def test_a_timeline_has_every_step_and_what_it_did():
@@ -27,6 +29,15 @@ def test_a_timeline_has_every_step_and_what_it_did():
     assert crashed
     assert all(step["fault"] for step in crashed if step["do"] != "heal")
     assert {lane["name"] for lane in found["lanes"]} >= {place.name for place in case.places}
+
+
+def test_a_link_is_cut_and_mended():
+    case = generate_case(0)
+    one, other = (place.name for place in case.places[:2])
+    toggles = msgspec.structs.replace(case, steps=[Partition(one, other), Partition(one, other)])
+    cut, mended, _ = timeline(toggles)["steps"]
+    assert (cut["fault"], cut["down"]) == (True, [[one, other]])
+    assert (mended["fault"], mended["down"]) == (False, [])
 
 
 def test_a_site_that_leaves_has_an_end():

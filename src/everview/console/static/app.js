@@ -58,6 +58,15 @@ function drawLive(how) {
   put(document.getElementById("live"), h("span", { class: `dot dot-${how}` }), h("span", { text: words[how] }));
 }
 
+function drawKeys() {
+  if (state.about.kind === "simulation") return;
+  put(document.getElementById("foot"),
+    h("span", {}, h("kbd", { text: "1" }), "–", h("kbd", { text: String(offered().length) }), " pages"),
+    h("span", {}, h("kbd", { text: "↑" }), h("kbd", { text: "↓" }), " rows"),
+    h("span", {}, h("kbd", { text: "Enter" }), " why a row is there"),
+    h("span", {}, h("kbd", { text: "Esc" }), " back"));
+}
+
 function banner(text) {
   const place = document.getElementById("banner");
   place.hidden = !text;
@@ -103,7 +112,7 @@ async function askForToken(said) {
   state.page?.leave?.();
   state.page = null;
   token.forget();
-  for (const id of ["tabs", "who", "live"]) put(document.getElementById(id));
+  for (const id of ["tabs", "who", "live", "foot"]) put(document.getElementById(id));
   put(main, signIn(said, (given) => {
     token.set(given);
     begin();
@@ -156,6 +165,7 @@ async function begin() {
   await guarded(async () => {
     state.about = await get("about");
     drawWho();
+    drawKeys();
     await show();
     if (state.about.kind === "simulation") drawLive("still");
     else follow();
@@ -170,11 +180,6 @@ function keys(event) {
   else state.page?.key?.(event);
 }
 
-put(document.getElementById("foot"),
-  h("span", {}, h("kbd", { text: "1" }), "–", h("kbd", { text: "4" }), " pages"),
-  h("span", {}, h("kbd", { text: "↑" }), h("kbd", { text: "↓" }), " rows"),
-  h("span", {}, h("kbd", { text: "Enter" }), " why a row is there"),
-  h("span", {}, h("kbd", { text: "Esc" }), " back"));
 token.fromAddress();
 window.addEventListener("hashchange", () => {
   token.fromAddress();

@@ -66,7 +66,7 @@ export function simulationPage(main) {
     });
     const names = lanes.map((name) => s("text", { x: 8, y: y(name) + 4, class: name === NETWORK ? "lane-name quiet" : "lane-name", text: name }));
     const cuts = run.steps.flatMap((step, number) => (step.down ?? []).map(([from, to]) =>
-      s("line", { x1: x(number), x2: x(number), y1: y(from), y2: y(to), class: "cut" })));
+      s("rect", { x: x(number) - STEP / 2, width: STEP, y: Math.min(y(from), y(to)), height: Math.abs(y(to) - y(from)), class: "cut" })));
     const marks = run.steps.map((step, number) => mark(step, number, x(number), y));
     const broken = run.failure && run.failure.step >= 0 && s("rect", { x: x(index.get(run.failure.step) ?? run.steps.length - 1) - STEP / 2, y: TOP,
       width: STEP, height: LANE * lanes.length, class: "broken" });
@@ -173,7 +173,7 @@ function words(step) {
     leave: () => `${one} is gone for good`,
     expire: () => `${one} gives ${more.victim} up`,
     absence: () => `${one} is away for ${more.days} days`,
-    partition: () => `from ${one} to ${other}: cut off, or again open`,
+    partition: () => `from ${one} to ${other} ${step.fault ? "nothing gets through any more" : "messages get through again"}`,
     permit: () => `${one} changes what ${other} may read and write`,
     heal: () => "all faults end; everyone syncs until nothing moves",
   };

@@ -58,7 +58,10 @@ def timeline(case: Case) -> dict[str, Any]:
 
 
 def _told(world: World, at: int, step: do.AnyStep | None, happened: Counter[str]) -> dict[str, Any]:
-    return _plain(at, step) | {
+    mended = isinstance(step, do.Partition) and (step.site, step.peer) not in world.network.down
+    plain = _plain(at, step)
+    return plain | {
+        "fault": plain["fault"] and not mended,
         "at": round((world.clocks.now_us - START_US) / 1e6, 3),
         "happened": dict(sorted(happened.items())),
         "heads": {name: device.head for name, device in world.devices.items()},
