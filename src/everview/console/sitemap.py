@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from everview.console.subject import Subject
+from everview.planner.published import view_of
 from everview.replication.rights import Rights
 
 __all__ = ["sitemap"]
@@ -77,7 +78,7 @@ def _site(
         "expired": member["expired"],
         "lag": member["lag"],
         "lacks": _lacks(relations, incarnation),
-        "holds": [stream for stream in member["holds"] if rights.may_read(stream)],
+        "holds": sorted({view_of(stream) for stream in member["holds"] if rights.may_read(stream)}),
         "link": None
         if peer is None and not member["read"]
         else {

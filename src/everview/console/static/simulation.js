@@ -153,7 +153,7 @@ function legend() {
 function words(step) {
   const [one, other] = step.sites;
   const more = step.more;
-  const crash = more.crash ? `; ${more.victim || one || "the receiver"} dies in the middle of it` : "";
+  const crash = more.crash && more.fate !== "lost" ? `; ${more.victim || one || "the receiver"} dies in the middle of it` : "";
   const fate = { lost: "is lost", doubled: "arrives twice", arrives: "arrives" }[more.fate ?? "arrives"];
   const known = {
     write: () => `${one} ${(more.operations ?? []).map(([act, relation, row]) => `${act}s ${relation}(${row.join(", ")})`).join(", ")}`,
