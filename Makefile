@@ -12,7 +12,12 @@ export EVERVIEW_CLASS_ARCHIVE := $(CURDIR)/$(CLASSES)
 # Whatever the environment says, modules are compiled once: tests start hundreds of Pythons.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo docs references test check format bench long keep-regressions clean
+# The browser that the console is tested in, and how it is installed where it is missing.
+CHROMIUM ?= /usr/bin/chromium
+INSTALL := apt-get install --yes --quiet --no-install-recommends chromium
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
+
+.PHONY: help demo docs references test browser check format bench long keep-regressions clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -34,6 +39,11 @@ $(CLASSES): $(VENV)/.installed
 
 test: .venv $(CLASSES)  ## the whole test suite
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+browser: .venv  ## the tests of the console in a real browser: Debian's chromium, installed if missing
+	@test -x $(CHROMIUM) || $(AS_ROOT) sh -c '$(INSTALL) || { apt-get update && $(INSTALL); }' || { echo "There is no $(CHROMIUM): install Debian's package chromium, or set CHROMIUM=/path/of/one" >&2; exit 1; }
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[browser]'
+	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest tests/browser --numprocesses 2 --dist loadfile
 
 check: .venv  ## formatting, lint, types, import layers, links in the documentation
 	$(BIN)/ruff format --check .

@@ -11,6 +11,7 @@ SLICE = {
     "algebra": 60,
     "changes": 0,  # one is in tests/hub/test_changes.py
     "cluster": 0,  # a few are in tests/hub/test_cluster.py
+    "console": 0,  # eight of each are in tests/engines/sqlite
     "device": 20,
     "gate": 0,  # a few are in tests/hub/test_gate.py
     "hub_devices": 0,  # a short one is in tests/hub/test_devices.py

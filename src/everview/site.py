@@ -16,6 +16,7 @@ from everview.engines.sqlite.backups import Backup, OnPages, back_up, put_back
 from everview.engines.sqlite.change_log import ChangeLog, Logged
 from everview.engines.sqlite.evolving import refuse_unsafe
 from everview.engines.sqlite.explain import explain
+from everview.engines.sqlite.inspecting import Inspection
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Change, Watch
@@ -276,6 +277,11 @@ class Site:
     def replica(self) -> Replica:
         """The site as transports and servers see it."""
         return self._replica
+
+    @functools.cached_property
+    def inspection(self) -> Inspection:
+        """What a console looks at: some rows, operators, and what a deletion would do."""
+        return Inspection(self._reading, self._writing)
 
     # Life
 

@@ -30,7 +30,7 @@ COMMANDS = [
     "sync",
     "serve",
 ]
-COMMANDS += ["hub", "token", "backup", "restore", "doctor", "package", "simulate", "bench"]
+COMMANDS += ["hub", "token", "backup", "restore", "doctor", "package", "simulate", "console", "bench"]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
 
 

@@ -78,6 +78,7 @@ def test_a_folder(stores, run):
 def test_a_server_and_its_clean_end(stores, run, number):
     with serving("--store", "a.db", "--insecure") as (server, address):
         assert address.startswith("http://127.0.0.1:")
+        assert server.stdout.readline() == f"console at {address}/console/\n"
         assert "1 row received" in run("sync", "--store", "b.db", address)
         server.send_signal(number)
         assert server.wait(20) == 0

@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from everview.cli import (
     backups,
     benchmarks,
+    consoles,
     examining,
     hubs,
     migrating,
@@ -124,6 +125,7 @@ for _command in (
     examining.doctor,
     packaging.package,
     simulation.simulate,
+    consoles.console,
     benchmarks.bench,
 ):
     app.command()(_command)

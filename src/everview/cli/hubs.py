@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everview.cli.listening import (
+    AllowWrite,
     Cert,
     Host,
     Insecure,
@@ -91,11 +92,12 @@ def hub(  # noqa: PLR0913 - as many as there are options
     insecure: Insecure = False,
     cert: Cert = None,
     key: Key = None,
+    allow_write: AllowWrite = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
     debug: Debug = False,
 ) -> None:
-    """Run the pipeline on Spark, reachable for devices over HTTP, until SIGINT or SIGTERM.
+    """Run the pipeline on Spark, reachable over HTTP for devices and people, until SIGINT or SIGTERM.
 
     It then takes no more requests, finishes the refresh that is under way, and ends.
 
@@ -120,6 +122,8 @@ def hub(  # noqa: PLR0913 - as many as there are options
         stack.enter_context(logging_to_stderr(log_format, log_level))
         spark = _session(master.strip(), name, settings, debug=debug)
         stack.callback(spark.stop)
+        from everview.console import Console  # noqa: PLC0415
+        from everview.console.hubs import HubSubject  # noqa: PLC0415
         from everview.hub import Hub  # noqa: PLC0415 - it needs Spark
         from everview.server.hubs import HubService  # noqa: PLC0415
 
@@ -140,6 +144,7 @@ def hub(  # noqa: PLR0913 - as many as there are options
             service=service,
             limits=Limits(answering=_ANSWERING, waiting=_WAITING),
             nice=_NICE,
+            pages=Console(HubSubject(opened, service), writes=allow_write, open_to_all=access is None),
         )
         stack.enter_context(RefreshMeter(opened))
         stack.callback(service.stop)

@@ -11,7 +11,18 @@ import typer
 if TYPE_CHECKING:
     from everview.server import Listener
 
-__all__ = ["Cert", "Host", "Insecure", "Key", "Port", "TokensFile", "check_free", "check_tokens", "say_ready"]
+__all__ = [
+    "AllowWrite",
+    "Cert",
+    "Host",
+    "Insecure",
+    "Key",
+    "Port",
+    "TokensFile",
+    "check_free",
+    "check_tokens",
+    "say_ready",
+]
 
 Host: TypeAlias = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 Port: TypeAlias = Annotated[
@@ -30,6 +41,10 @@ Cert: TypeAlias = Annotated[
 ]
 Key: TypeAlias = Annotated[
     Path | None, typer.Option("--key", metavar="FILE", help="Its key (PEM).", show_default=False)
+]
+
+AllowWrite: TypeAlias = Annotated[
+    bool, typer.Option("--allow-write", help="Let the console insert and delete rows.")
 ]
 
 
@@ -51,4 +66,5 @@ def say_ready(what: object, listener: Listener, *, tokens: bool, secure: bool) -
     if tokens and not secure and not listener.is_loopback:
         typer.echo("warning: without --cert and --key, tokens and rows travel in the clear", err=True)
     sys.stdout.write(f"serving {what} at {listener.address}\n")
+    sys.stdout.write(f"console at {listener.address}/console/\n")
     sys.stdout.flush()

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from everview.cli.durations import seconds
-from everview.cli.listening import Cert, Host, Insecure, Key, Port, TokensFile, check_tokens, say_ready
+from everview.cli.listening import (
+    AllowWrite,
+    Cert,
+    Host,
+    Insecure,
+    Key,
+    Port,
+    TokensFile,
+    check_tokens,
+    say_ready,
+)
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
 from everview.cli.options import Debug, Json, StoreOption, open_store, print_json
 from everview.cli.programs import loaded_program
@@ -49,11 +59,12 @@ def serve(  # noqa: PLR0913 - as many as there are options
         str, typer.Option("--every", metavar="TIME", help="Sync with peers at least this often.")
     ] = "5s",
     ca: Authority = None,
+    allow_write: AllowWrite = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
-    """Make a site reachable over HTTP, until SIGINT or SIGTERM.
+    """Make a site reachable over HTTP, with a console for people, until SIGINT or SIGTERM.
 
     Example: everview serve --store rescue.db --program rescue.sql --port 8440 --tokens tokens.toml
     """
@@ -61,6 +72,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
     pause = seconds(every)
     from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
+    from everview.console import Console, SiteSubject  # noqa: PLC0415
     from everview.replication.transports.reach import reach  # noqa: PLC0415
     from everview.server import Listener, SiteService, Tokens  # noqa: PLC0415
     from everview.site import Site  # noqa: PLC0415
@@ -74,7 +86,10 @@ def serve(  # noqa: PLR0913 - as many as there are options
         access = None if tokens is None else Tokens(tokens, list(site.program.names()))
         ways = [reach(one, ca=ca) for one in peer or []]
         service = SiteService(site.replica)
-        listener = Listener(site.replica, access, host=host, port=port, cert=cert, key=key, service=service)
+        console = Console(SiteSubject(site), writes=allow_write, open_to_all=access is None)
+        listener = Listener(
+            site.replica, access, host=host, port=port, cert=cert, key=key, service=service, pages=console
+        )
         stopped = stack.enter_context(until_stopped())
         stack.enter_context(listener)
         say_ready(store, listener, tokens=access is not None, secure=cert is not None)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from everview.testing.simulation import Case, Failure, Simulation
     from everview.testing.simulation.located import LocatedSimulation
 
-__all__ = ["simulate"]
+__all__ = ["read_case", "simulate"]
 
 
 def simulate(
@@ -51,7 +51,7 @@ def simulate(
         return LocatedSimulation(seed) if located else Simulation(seed, large=large)
 
     logging.getLogger("everview").setLevel(logging.ERROR)  # clocks that run ahead are part of the game
-    worlds = [_of(_read(replay))] if replay is not None else map(world, range(first, first + seeds))
+    worlds = [_of(read_case(replay))] if replay is not None else map(world, range(first, first + seeds))
     done, counts, digests = 0, Counter[str](), []
     try:
         with _Progress(1 if replay is not None else seeds) as progress:
@@ -79,7 +79,8 @@ def _of(case: Case) -> Simulation | LocatedSimulation:
     return LocatedSimulation(case=case) if isinstance(case, LocatedCase) else Simulation(case=case)
 
 
-def _read(path: Path) -> Case:
+def read_case(path: Path) -> Case:
+    """The case in a file."""
     from everview.testing.simulation import load_case  # noqa: PLC0415
     from everview.testing.simulation.located import load_located  # noqa: PLC0415
 

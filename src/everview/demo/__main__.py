@@ -70,10 +70,10 @@ def _play(options: argparse.Namespace, folder: Path, console: Console, stack: Ex
     with console.status("starting; Spark takes longest"):
         for device in crew.values():
             device.meet()
-    screen.addresses = [crew[HUB].address, crew[POST].address]
+    screen.addresses = [f"{crew[name].address}/console/" for name in (HUB, POST)]
     screen.tell(f"everyone is there; look inside: {' '.join(screen.addresses)}")
     if not options.no_browser and console.is_terminal and _has_desktop():
-        webbrowser.open(crew[POST].address)
+        webbrowser.open(screen.addresses[1])
 
     mission = Mission(crew, screen.tell, options.seed)
     stack.callback(mission.end)

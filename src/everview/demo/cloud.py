@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from everview.console import Console
+from everview.console.hubs import HubSubject
 from everview.demo.handset import Order, obey, read_rows
 from everview.engines.spark.session import start_session
 from everview.hub import Hub
@@ -22,6 +24,7 @@ def main(store: str, program: str) -> None:
     spark = start_session(master=f"local[{_CORES}]", app_name="everview demo")
     with Hub.open(store, Program.load(program), spark=spark, name="hub") as hub:
         service = HubService(hub, "200 milliseconds", lambda: None)
+        console = Console(HubSubject(hub, service), open_to_all=True)
 
         def waiting(_order: Order) -> int:
             waits = hub.status().waiting
@@ -29,7 +32,7 @@ def main(store: str, program: str) -> None:
 
         service.start()
         try:
-            with Listener(hub.replica, service=service) as listener:
+            with Listener(hub.replica, service=service, pages=console) as listener:
                 obey({"rows": read_rows(hub.rows), "waiting": waiting}, listener.address)
         finally:
             service.stop()

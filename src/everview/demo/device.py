@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from everview.console import Console, SiteSubject
 from everview.demo.handset import Order, as_time, obey, read_rows
 from everview.language.program import Program
 from everview.server import Listener, SiteService
@@ -43,7 +44,8 @@ def main(store: str, program: str, name: str, *hosts: str) -> None:
             return {"tuples": witnesses}
 
         orders = {"write": write, "sync": sync, "close": close, "why": why, "rows": read_rows(site.rows)}
-        with Listener(site.replica, service=SiteService(site.replica)) as listener:
+        console = Console(SiteSubject(site), open_to_all=True)
+        with Listener(site.replica, service=SiteService(site.replica), pages=console) as listener:
             obey(orders, listener.address)
 
 

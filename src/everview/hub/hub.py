@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from everview.hub.events import put_events
 from everview.hub.evolving import evolve_hub, planned
 from everview.hub.explain import explain_view
 from everview.hub.files import open_files
+from everview.hub.inspecting import Inspection
 from everview.hub.jobs import job, working
 from everview.hub.lease import hold
 from everview.hub.owning import check_writable
@@ -315,6 +317,11 @@ class Hub:
         store = self._store
         store.require_open()
         return explain_view(store.catalog, Costs(store.catalog, store.record, store.sampler), name)
+
+    @functools.cached_property
+    def inspection(self) -> Inspection:
+        """What a console looks at: some rows, operators, and what a deletion would do."""
+        return Inspection(self._store)
 
     def close(self) -> None:
         """Give the store up, having stopped what runs; the Spark session goes on, for others may use it."""

@@ -30,6 +30,8 @@ class Outcome:
     written: dict[str, Run] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
     changes: dict[str, Change] = field(default_factory=dict)
+    operators: dict[str, Change] | None = None
+    """What happened to operators that are no views, where one process saw all of it."""
     jobs: int = 0
 
 

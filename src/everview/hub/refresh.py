@@ -50,6 +50,8 @@ class RefreshReport:
     rejected: tuple[Rejected, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     """What each part of it took, in seconds (see `timing`)."""
+    operators: Mapping[str, Change] | None = None
+    """What happened to operators that are no views, where the driver saw all of it."""
 
 
 class Refreshing:
@@ -103,7 +105,13 @@ class Refreshing:
         self.merged_away = written - self.record.paths()
         seconds = time.perf_counter() - started
         return RefreshReport(
-            self.record.refresh, len(arrivals), outcome.changes, outcome.jobs, seconds, choices
+            self.record.refresh,
+            len(arrivals),
+            outcome.changes,
+            outcome.jobs,
+            seconds,
+            choices,
+            operators=outcome.operators,
         )
 
     def _outcome(self, arrivals: Sequence[Arrival]) -> tuple[Outcome, dict[str, Choice]]:

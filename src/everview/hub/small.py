@@ -21,7 +21,7 @@ from everview.hub.inbox import Arrival, read_arrivals
 from everview.hub.lookup import collect
 from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_change, put_found
-from everview.hub.outcome import Outcome, weights
+from everview.hub.outcome import Change, Outcome, weights
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
 from everview.hub.runs import FOLDER, Run, packed, sealed
@@ -220,10 +220,14 @@ class SmallRefresh:
             if any(self._delta(name).num_rows for name in sources(kept.change)):
                 self._put_changes([kept])
                 self._write(kept.name, self._memory.table(changed_scan(kept).name))
-        for name in [*self._catalog.program.relations, *self._catalog.program.views]:
-            change = weights(self._delta(name))
+        inner: dict[str, Change] = {}
+        shown = dict.fromkeys([*self._catalog.program.relations, *self._catalog.program.views])
+        for name in {**shown, **dict.fromkeys(self._circuit.operators)}:
+            delta = self._delta(name)
+            change = weights(delta) if delta.num_rows else None
             if change is not None:
-                self._outcome.changes[name] = change
+                (self._outcome.changes if name in shown else inner)[name] = change
+        self._outcome.operators = inner
 
     def _write(self, table: str, rows: pa.Table) -> None:
         if not rows.num_rows:

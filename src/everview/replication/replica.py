@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.replication.batches import Batches
 from everview.replication.collecting import collect, is_due, ripen
+from everview.replication.convergence import convergence
 from everview.replication.renewal import renew
 from everview.replication.report import OnProgress
 from everview.replication.status import member_status, replication_status
@@ -102,3 +103,11 @@ class Replica(Batches):
             self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
             found = replication_status(self._knowledge, connection)
             return found if self.closing is None else found | {"windows": self.closing.status()}
+
+    def convergence(self) -> list[dict[str, Any]]:
+        """Return what every site is known to lack of the relations that are held here."""
+        with self._store.exclusive():
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
+            return convergence(self._knowledge)

@@ -86,6 +86,7 @@ def _member(knowledge: Knowledge, incarnation: str, head: int) -> dict[str, Any]
         "expired": incarnation in state.expired,
         "heard_us": max((microseconds(t.reading) for t in told.values()), default=0),
         "lag": head - min(seen) if seen else head,
+        "read": max((c.head for c in state.cursors.get(incarnation, {}).values()), default=0),
     }
 
 

@@ -13,6 +13,7 @@ else:
 from everview.server.access import Access, Tokens
 from everview.server.app import Limits
 from everview.server.listener import Listener
+from everview.server.pages import Pages
 from everview.server.service import Service, SiteService
 
-__all__ = ["Access", "Limits", "Listener", "Service", "SiteService", "Tokens"]
+__all__ = ["Access", "Limits", "Listener", "Pages", "Service", "SiteService", "Tokens"]

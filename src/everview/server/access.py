@@ -25,7 +25,7 @@ from everview.errors import DataError
 from everview.replication.rights import ALL, Rights
 from everview.replication.tokens import hash_of
 
-__all__ = ["Access", "Open", "Tokens"]
+__all__ = ["Access", "One", "Open", "Tokens"]
 
 FIELDS = {"site", "sha256", "token", "read", "write", "metrics"}
 HEX = frozenset("0123456789abcdef")
@@ -49,6 +49,17 @@ class Open:
         return ALL
 
 
+class One:
+    """Whoever has the one token, known by its hash, may do everything."""
+
+    def __init__(self, sha256: str) -> None:
+        self._sha256 = sha256
+
+    def rights(self, authorization: str | None) -> Rights | None:
+        """Return all rights, or none."""
+        return ALL if hmac.compare_digest(self._sha256, _given(authorization)) else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     sha256: str
@@ -67,8 +78,7 @@ class Tokens:
     def rights(self, authorization: str | None) -> Rights | None:
         """Return the rights of the site whose token this is."""
         self._refresh()
-        scheme, _, token = (authorization or "").partition(" ")
-        given = hash_of(token.strip()) if scheme.lower() == "bearer" else ""
+        given = _given(authorization)
         found: Rights | None = None
         for entry in self._entries:  # all of them: how long it takes tells nothing
             if hmac.compare_digest(entry.sha256, given):
@@ -141,6 +151,12 @@ class Tokens:
         if missing is not None:
             raise DataError(f"{where}: {verb} names {missing!r}, which is not in the program")
         return frozenset(given)
+
+
+def _given(authorization: str | None) -> str:
+    """The hash of the token in a header; nothing if there is none."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return hash_of(token.strip()) if scheme.lower() == "bearer" else ""
 
 
 def _missing(names: Iterable[str], known: Collection[str] | None) -> str | None:

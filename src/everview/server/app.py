@@ -37,6 +37,8 @@ from everview.replication.transports.http import MESSAGE_TYPE
 from everview.server.access import Access
 from everview.server.heads import Heads
 from everview.server.metrics import CONTENT_TYPE, render
+from everview.server.pages import Handler, Pages
+from everview.server.refusals import RefusalError
 from everview.server.service import Service
 
 __all__ = ["Limits", "application"]
@@ -66,22 +68,12 @@ class Limits:
     """The longest that a poll waits; proxies tend to give up after 60."""
 
 
-class _RefusalError(Exception):
-    """A request that is not answered."""
-
-    def __init__(self, status: int, code: str, error: str, **headers: str) -> None:
-        self.status, self.code, self.error = status, code, error
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        super().__init__(error)
-
-    def response(self) -> Response:
-        """As a line of JSON."""
-        line = " ".join(self.error.split())
-        return JSONResponse({"code": self.code, "error": line}, self.status, self.headers)
-
-
 def application(
-    replica: Replica, access: Access, limits: Limits | None = None, service: Service | None = None
+    replica: Replica,
+    access: Access,
+    limits: Limits | None = None,
+    service: Service | None = None,
+    pages: Pages | None = None,
 ) -> Starlette:
     """Return the application that serves a replica. Its state has `heads`, to be stopped before it is."""
     handlers = _Handlers(replica, access, limits or Limits(), service or Service())
@@ -91,6 +83,7 @@ def application(
         Route("/v1/health", handlers.guarded(handlers.health, of_data=False), methods=["GET"]),
         Route("/v1/metrics", handlers.guarded(handlers.metrics, of_data=False), methods=["GET"]),
         Route("/v1/live", handlers.live, methods=["GET"]),
+        *(pages.routes(handlers.guarded) if pages is not None else ()),
     ]
 
     @asynccontextmanager
@@ -104,7 +97,7 @@ def application(
 
     async def no_such(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        refusal = _RefusalError(status, CODES.get(status, "request"), "there is nothing here")
+        refusal = RefusalError(status, CODES.get(status, "request"), "there is nothing here")
         handlers.refused(request, refusal, "", 0.0, path="other")  # anybody can make up addresses
         return refusal.response()
 
@@ -121,9 +114,7 @@ class _Handlers:
         self._held = 0
         self.heads: Heads
 
-    def guarded(
-        self, handler: Callable[[Request, Rights], Awaitable[Response]], *, of_data: bool = True
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def guarded(self, handler: Handler, *, of_data: bool = True) -> Callable[[Request], Awaitable[Response]]:
         """Let a handler have only requests with rights; whatever it raises becomes an answer."""
 
         async def guard(request: Request) -> Response:
@@ -132,7 +123,7 @@ class _Handlers:
                 rights = self._rights(request, of_data=of_data)
                 site = rights.site or ""
                 response = await handler(request, rights)
-            except _RefusalError as refusal:
+            except RefusalError as refusal:
                 self.refused(request, refusal, site, time.perf_counter() - started)
                 return refusal.response()
             except ClientDisconnect:
@@ -143,7 +134,7 @@ class _Handlers:
                 return trouble.response()
             except Exception:
                 log.exception("%s failed", request.url.path)
-                defect = _RefusalError(500, "defect", "the server failed; its log says where")
+                defect = RefusalError(500, "defect", "the server failed; its log says where")
                 self.refused(request, defect, site, time.perf_counter() - started)
                 return defect.response()
             seconds = time.perf_counter() - started
@@ -153,7 +144,7 @@ class _Handlers:
         return guard
 
     def refused(
-        self, request: Request, refusal: _RefusalError, site: str, seconds: float, path: str = ""
+        self, request: Request, refusal: RefusalError, site: str, seconds: float, path: str = ""
     ) -> None:
         """Count a refusal, and say it in one line; never a token, nor what was asked."""
         self._service.answered(path or request.url.path, refusal.status, seconds, refusal.code)
@@ -172,18 +163,18 @@ class _Handlers:
     def _rights(self, request: Request, *, of_data: bool) -> Rights:
         rights = self._access.rights(request.headers.get("authorization"))
         if rights is None:
-            raise _RefusalError(
+            raise RefusalError(
                 401, "token", "this needs a token that the server knows", www_authenticate="Bearer"
             )
         if rights.reads == rights.writes == frozenset() and (of_data or not rights.watches):
-            raise _RefusalError(403, "rights", f"the token of {rights.site} may neither read nor write")
+            raise RefusalError(403, "rights", f"the token of {rights.site} may neither read nor write")
         return rights
 
     async def exchange(self, request: Request, rights: Rights) -> Response:
         """Answer a message, in a thread of its own."""
         service, limits = self._service, self._limits
         if service.pending >= limits.answering + limits.waiting:
-            raise _RefusalError(503, "busy", "too many exchanges at once", retry_after="1")
+            raise RefusalError(503, "busy", "too many exchanges at once", retry_after="1")
         service.pending += 1
         held: list[int] = []
         try:
@@ -194,7 +185,7 @@ class _Handlers:
                     self._replica.respond, body, rights, limiter=self._threads
                 )
             except WireError as error:
-                raise _RefusalError(400, "message", str(error)) from None
+                raise RefusalError(400, "message", str(error)) from None
             except EverviewError as error:
                 raise _trouble(error) from None
         finally:
@@ -210,7 +201,7 @@ class _Handlers:
         rows, _ = await anyio.to_thread.run_sync(self._replica.extent, body, limiter=self._threads)
         if rows:
             late = "too many rows wait to be taken in"
-            raise _RefusalError(503, "backlog", late, retry_after=str(math.ceil(wait)))
+            raise RefusalError(503, "backlog", late, retry_after=str(math.ceil(wait)))
 
     async def _body(self, request: Request, held: list[int]) -> bytes:
         """Read a body of bounded size, from a client that may be slow but does not stop.
@@ -218,7 +209,7 @@ class _Handlers:
         What is held in memory for it is noted in `held`, and for all together in `_held`.
         """
         limit = self._limits.body_bytes
-        too_much = _RefusalError(413, "size", f"a message has at most {limit:,} bytes", connection="close")
+        too_much = RefusalError(413, "size", f"a message has at most {limit:,} bytes", connection="close")
         announced = request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > limit:
             raise too_much
@@ -241,11 +232,11 @@ class _Handlers:
                         self._hold(len(body) - sum(held), held)
         except TimeoutError:
             late = "the message did not arrive in time"
-            raise _RefusalError(408, "slow", late, connection="close") from None
+            raise RefusalError(408, "slow", late, connection="close") from None
 
     def _hold(self, size: int, held: list[int]) -> None:
         if self._held and self._held + size > self._limits.held_bytes:
-            raise _RefusalError(503, "busy", "too many bytes at once", retry_after="1", connection="close")
+            raise RefusalError(503, "busy", "too many bytes at once", retry_after="1", connection="close")
         self._held += size
         held.append(size)
 
@@ -283,7 +274,7 @@ class _Handlers:
     async def metrics(self, _request: Request, rights: Rights) -> Response:
         """Say what was counted."""
         if not rights.watches:
-            raise _RefusalError(403, "rights", f"the token of {rights.site} may not read the metrics")
+            raise RefusalError(403, "rights", f"the token of {rights.site} may not read the metrics")
         text = await anyio.to_thread.run_sync(lambda: render(self._service.families()))
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
@@ -292,17 +283,17 @@ class _Handlers:
         return Response(status_code=204)
 
 
-def _trouble(error: EverviewError) -> _RefusalError:
+def _trouble(error: EverviewError) -> RefusalError:
     """The store is full, locked or gone: not the client's fault, and it may pass."""
     log.error("cannot answer: %s", error)
-    return _RefusalError(503, "store", str(error), retry_after="1")
+    return RefusalError(503, "store", str(error), retry_after="1")
 
 
 def _integer(text: str, name: str) -> int:
     try:
         return int(text[:20])
     except ValueError:
-        raise _RefusalError(400, "parameter", f"{name} is a number") from None
+        raise RefusalError(400, "parameter", f"{name} is a number") from None
 
 
 def _seconds(text: str | None, most: float) -> float:
@@ -311,7 +302,7 @@ def _seconds(text: str | None, most: float) -> float:
     try:
         given = float(text)
     except ValueError:
-        raise _RefusalError(400, "parameter", "timeout is a number of seconds") from None
+        raise RefusalError(400, "parameter", "timeout is a number of seconds") from None
     if not given >= 0:
-        raise _RefusalError(400, "parameter", "timeout is a number of seconds")
+        raise RefusalError(400, "parameter", "timeout is a number of seconds")
     return min(given, most)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,9 @@ LOOK_SECONDS = 0.5
 """How often it is looked how many there are."""
 
 LONGEST_WAIT = 10.0
+
+REMEMBERED = 200
+"""How many refreshes are remembered, for the console."""
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -54,6 +58,8 @@ class HubService(SiteService):
         )
         self._refreshes = Counter("everview_refreshes_total", "Refreshes since the start.")
         self._grown = Counter("everview_rows_grown_total", "Rows that appeared or disappeared in refreshes.")
+        self.refreshes: deque[tuple[float, RefreshReport]] = deque(maxlen=REMEMBERED)
+        """The last refreshes that took something in, each with when it ended, in seconds since 1970."""
         self._rejected = Counter("everview_rejected_writes_total", "Writes that were set aside.")
 
     def start(self) -> None:
@@ -94,6 +100,7 @@ class HubService(SiteService):
         appeared = sum(change.appeared for change in report.changes.values())
         disappeared = sum(change.disappeared for change in report.changes.values())
         self._refreshes.add()
+        self.refreshes.append((time.time(), report))
         for name, change in report.changes.items():
             self._grown.add(change.appeared + change.disappeared, table=name)
         for stage, seconds in report.stages.items():

@@ -19,6 +19,7 @@ from everview.errors import SyncError
 from everview.replication.transports.base import Replica
 from everview.server.access import Access, Open
 from everview.server.app import Limits, application
+from everview.server.pages import Pages
 from everview.server.patience import impatient
 from everview.server.service import Service
 
@@ -35,7 +36,7 @@ class Listener:
     what else this process does goes first, where threads have priorities: on Linux.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as many as there is to say
         self,
         replica: Replica,
         access: Access | None = None,
@@ -47,6 +48,7 @@ class Listener:
         limits: Limits | None = None,
         service: Service | None = None,
         nice: int = 0,
+        pages: Pages | None = None,
     ) -> None:
         self._nice = nice
         limits = limits or Limits()
@@ -57,7 +59,7 @@ class Listener:
                 "listen on 127.0.0.1, or give tokens"
             )
         _check_certificate(cert, key)
-        self._app = application(replica, access or Open(), limits, service)
+        self._app = application(replica, access or Open(), limits, service, pages)
         self._socket = bound(host, port)
         shown = f"[{host}]" if ":" in host else host
         scheme = "https" if cert else "http"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -65,6 +65,8 @@ class Engine:
     partials: dict[str, ReceivedPartials] = field(default_factory=dict)
     """The partial aggregates that come from elsewhere, by their streams."""
     nodes: dict[str, Node] = field(default_factory=dict)
+    operators: Mapping[Plan, Node] = field(default_factory=dict, init=False)
+    """The nodes of the plans of views, and of what these are made of."""
     plans: dict[str, Plan] = field(default_factory=dict)
     """The views, rewritten one by one."""
     shared: dict[str, Plan] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class Engine:
         for name, plan in self.shared.items():
             known.setdefault(name, Facts(known).keys(plan))
         compiler = Compiler(self.circuit, self.nodes, Facts(known))
+        self.operators = compiler.operators
         for name, plan in self.shared.items():
             plain = isinstance(plan, Scan) and (plan.name in self.received or plan.name in self.published)
             self.nodes[name] = compiler.node(plan) if plain else compiler.kept(plan)

@@ -127,6 +127,15 @@ class Store:
                 raise
             connection.execute("RELEASE statement")
 
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Expressions that fail here were counted when their rows were made, or are only tried."""
+        failed = self._failed
+        try:
+            yield
+        finally:
+            self._failed = failed
+
     def check_transaction(self) -> None:
         """Refuse to go on where SQLite had to undo the whole transaction, as when the disk is full."""
         if not self.writer.connection.in_transaction:
@@ -202,11 +211,8 @@ class Store:
             with self.exclusive(), self.explained("read"):
                 if inside:
                     self.check_transaction()
-                failed = self._failed
-                try:
+                with self.uncounted():  # only what fails in a commit is counted
                     yield self.writer
-                finally:
-                    self._failed = failed  # only what fails in a commit is counted
         else:
             self.check_open()
             with self.explained("read"):

@@ -16,6 +16,7 @@ from everview.engines.sqlite.circuits.names import column
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.scalars.storage import storing
 from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.tallies import Tallies
 from everview.engines.sqlite.watches import Callback, Watch, Watches
 from everview.errors import DataError, StoreError
 from everview.language.order import row_order_key
@@ -41,6 +42,8 @@ class Writing:
         self.store = self._store = store
         self._changes = Changes(store.engine)
         self._watches = Watches(self._unwatched)
+        self.tallies = Tallies(store.engine)
+        """What commits do to operators that somebody looks at."""
         self.log = Log(self._changes)
         """What is consumed in order."""
         self._looks = -1
@@ -85,9 +88,13 @@ class Writing:
                         self.log.append(connection)
                 with self._store.explained("read"):
                     changes = self._changes.take()
+                if self.tallies.following:
+                    self.tallies.take(self.commit.version)
                 watches = self._watches.current()
             finally:
                 self._changes.forget()
+                if self.tallies.following:
+                    self.tallies.forget()
                 self._owner = None
         with self._committed:
             self._committed.notify_all()
@@ -114,8 +121,11 @@ class Writing:
             self._changes.unfollow(name)
 
     def collect(self, connection: sqlite3.Connection, deltas: Changed) -> None:
-        """Note what rows that arrived have changed, for the watches."""
+        """Note what a statement has changed, for the watches and whoever looks at operators."""
         self._changes.collect(connection, deltas)
+        if self.tallies.following:
+            with self._store.uncounted():
+                self.tallies.collect(connection, deltas)
 
     def wait(self, seconds: float) -> None:
         """Wait until something is committed here, but not longer."""
@@ -132,8 +142,11 @@ class Writing:
                 count = write()
         except BaseException:
             self._changes.drop()
+            self.tallies.drop()
             raise
         self._changes.keep()
+        if self.tallies.following:
+            self.tallies.keep()
         return count
 
     def insert(self, relation: Relation, rows: Sequence[Row]) -> int:
@@ -195,7 +208,7 @@ class Writing:
 
         def changed(connection: sqlite3.Connection, deltas: Changed) -> None:
             self.check_replaced(relation, connection)
-            self._changes.collect(connection, deltas)
+            self.collect(connection, deltas)
 
         return verb(self._store.writer.connection, relation.name, stored, self.commit, changed)
 

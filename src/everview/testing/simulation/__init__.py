@@ -5,6 +5,7 @@ from everview.testing.simulation.generate import FAULTS, generate_case
 from everview.testing.simulation.minimise import minimise
 from everview.testing.simulation.simulation import Failure, Result, Simulation
 from everview.testing.simulation.steps import Case, dump_case, load_case
+from everview.testing.simulation.timeline import timeline
 
 __all__ = [
     "FAULTS",
@@ -17,4 +18,5 @@ __all__ = [
     "generate_case",
     "load_case",
     "minimise",
+    "timeline",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,14 @@ from everview.testing.simulation.steps import Case, dump_case
 from everview.testing.simulation.world import World
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - stores there are as real as elsewhere, and syncing them is quick
+
+
+Watch = Callable[[World, int], None]
+"""Told of the world and the number of the step that was done."""
+
+
+def _nobody(world: World, at: int) -> None:
+    """Nobody watches."""
 
 
 class Failure(AssertionError):  # noqa: N818 - it names what was found; tests read better so
@@ -61,22 +69,24 @@ class Simulation:
             case = evolving_case(seed) if evolving else generate_case(seed, large=large, faults=faults)
         self.case = case
 
-    def run(self) -> Result:
-        """Run all steps, heal, and compare; return what happened."""
+    def run(self, watch: Watch | None = None) -> Result:
+        """Run all steps, heal, and compare; return what happened. `watch` is told after each of them."""
         where = MEMORY_DISK if MEMORY_DISK.is_dir() else None
         with tempfile.TemporaryDirectory(prefix="everview-", dir=where, ignore_cleanup_errors=True) as folder:
-            return self._run(Path(folder))
+            return self._run(Path(folder), watch or _nobody)
 
-    def _run(self, folder: Path) -> Result:
+    def _run(self, folder: Path, watch: Watch) -> Result:
         case, at = self.case, -1
         world = World(case, folder)
         try:
             for at, step in enumerate(case.steps):
                 world.note(f"{at} {type(step).__name__}")
                 happen(step, world)
+                watch(world, at)
             at = len(case.steps)
             world.note("healing")
             heal(world)
+            watch(world, at)
             return Result(case.seed, +world.counts, world.trace)
         except Wrong as wrong:
             raise Failure(case, at, str(wrong)) from wrong

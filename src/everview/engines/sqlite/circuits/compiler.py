@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -74,6 +74,11 @@ class Compiler:
     def recursion_faults(self) -> list[str]:
         """Return what finds rows of recursive relations that should not be there, or that are missing."""
         return list(self._groups.faults())
+
+    @property
+    def operators(self) -> Mapping[Plan, Node]:
+        """The nodes of all plans that were compiled, those within others too."""
+        return self._nodes
 
     def number(self) -> int:
         """Return a number for the names of one operator's tables."""
