@@ -79,7 +79,7 @@ Change `program.sql`, and bring the store over; the plan is shown first:
     everview migrate {store} --program program.sql
 """
 
-HINT = f'everview query {STORE} "SELECT sector, sightings FROM busy"'
+HINT = 'everview query site.db "SELECT sector, sightings FROM busy"'
 """What to try first."""
 
 FILES = ("program.sql", "data", STORE, "README.md")

@@ -25,13 +25,18 @@ from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
 from everview.replication.state import Peer
 from everview.replication.telling import Served, Teller
-from everview.replication.versions import taken_groups, understood
+from everview.replication.versions import remember, taken_groups, understood
 from everview.replication.wire import decode, encode
 
 _LOG = logging.getLogger("everview")
 
 _AWAITED = 1024
 """How many requests are remembered; an answer to an older one is not taken, and asked for again."""
+
+_SENDERS, _PROGRAMS = 10_000, 64
+"""Of how many sites it is remembered which program they run, and of how many programs what they declare; the
+others say it again.
+"""
 
 
 class Conversation(Teller):
@@ -180,16 +185,16 @@ class Conversation(Teller):
                 message.names[0] or message.sites[0],
                 ", ".join(sorted(understood_.untaken)),
             )
-        self._untaken[message.sites[0]] = understood_.untaken
+        remember(self._untaken, message.sites[0], understood_.untaken, _SENDERS)
         if message.versions is None:  # its sender has said it elsewhere
             understood_ = msgspec.structs.replace(understood_, versions=self._versions[message.program])
         return understood_
 
     def _note_program(self, message: Message) -> None:
         """Take note of which program a site runs, and of what that declares."""
-        self._programs[message.sites[0]] = message.program
+        remember(self._programs, message.sites[0], message.program, _SENDERS)
         if message.versions is not None and message.program != self._store.program.hash:
-            self._versions[message.program] = message.versions
+            remember(self._versions, message.program, message.versions, _PROGRAMS)
 
     def _is_unknown(self, message: Message) -> bool:
         """Whether a message is of a program of which it is not known what it declares."""

@@ -69,6 +69,14 @@ def understood(message: Message, theirs: Versions, ours: Versions) -> Message:
     )
 
 
+def remember(known: dict[str, Item], name: str, item: Item, most: int) -> None:
+    """Note something under a name, as the latest; the oldest of more than so many is forgotten."""
+    known.pop(name, None)
+    known[name] = item
+    if len(known) > most:
+        del known[next(iter(known))]
+
+
 def taken_groups(message: Message) -> dict[str, list[str]]:
     """The groups of a message's sender that this site may go to: those whose rows it can take."""
     return {} if message.gossip is None else _but(message.gossip.groups, message.untaken)
