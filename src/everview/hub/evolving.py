@@ -1,9 +1,9 @@
 """Evolving: a hub's store goes over to another program.
 
-The tables of relations stay as they are, and all views are computed anew from them, as one refresh; its
-record is the first with the new program, so a crash before it leaves the old one. The gate goes over before
-that, in one transaction of its own; if there is no record after it, the migration is begun again, and finds
-that done.
+The tables of relations stay as they are, but for those that get columns (see `widening`), and all views are
+computed anew from them, as one refresh. Its record is the first with the new program, so a crash before it
+leaves the old one. The gate goes over before that, in one transaction of its own; if there is no record
+after it, the migration is begun again, and finds that done.
 
 What was computed under the old program is not read any more: a stream of changes starts anew.
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import sqlite3
 import time
 import uuid
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -21,7 +23,9 @@ from pyspark.sql import SparkSession
 from everview.engines.sqlite.evolving import Alone, Evolved, evolve
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import HUB, STORE
+from everview.engines.sqlite.scalars.storage import column_type
 from everview.errors import ProgramError, StoreError
+from everview.hub import offers
 from everview.hub.changed import gone_table
 from everview.hub.files import Files
 from everview.hub.generations import restore
@@ -31,6 +35,7 @@ from everview.hub.opening import recover
 from everview.hub.record import Record, commit, read, refreshes
 from everview.hub.shapes import read_program
 from everview.hub.tables import Catalog, catalog
+from everview.hub.widening import widened_runs
 from everview.language.evolution import Evolution
 from everview.language.program import Program
 from everview.replication.evolving import evolve_knowledge
@@ -46,21 +51,27 @@ def planned(files: Files, program: Program) -> tuple[Evolution, Record]:
         raise StoreError(f"there is no hub at {uri}, so there is nothing to migrate", path=uri)
     record = read(files, numbers[-1])
     old = program if record.program == program.hash else read_program(files, record.program)
-    return HubEvolution(old, program), record
+    return HubEvolution(old, program, record.ids), record
 
 
+@dataclass(frozen=True)
 class HubEvolution(Evolution):
-    """Of a hub more is refused: its tables have as many columns as they were made with."""
+    """Of an old hub more is refused: there a row is found by the hash of all its columns."""
 
-    @property
+    by_ids: bool = True
+
+    @cached_property
     def refused(self) -> tuple[str, ...]:
         """What cannot be done safely: why, and what to do instead."""
-        wider = [
-            f"{name} would get the columns {', '.join(columns)}, and a hub's tables get none: open a new hub "
-            "in another folder with this program, and sync it with a site that has gone over and has the rows"
-            for name, columns in self.widened.items()
-        ]
-        return (*super().refused, *wider)
+        wider = [] if self.by_ids else [n for n in self.widened if not self.new.relations[n].key]
+        return (
+            *super().refused,
+            *(
+                f"{name} would get columns, and this hub's tables are from before they could: open a new hub "
+                "in another folder with this program, and sync it with a site that has gone over"
+                for name in wider
+            ),
+        )
 
 
 def evolve_hub(spark: SparkSession, files: Files, evolution: Evolution, record: Record) -> Record:
@@ -68,10 +79,16 @@ def evolve_hub(spark: SparkSession, files: Files, evolution: Evolution, record: 
     if evolution.refused:
         raise ProgramError(f"the hub cannot go over to this program: {'; '.join(evolution.refused)}")
     made = catalog(evolution.new)
-    recover(files, record, record.name)
+    inbox = recover(files, record, record.name)
+    if evolution.widened and (inbox.waiting(record.arrived) or any(offers.waiting(files, record.writers))):
+        raise StoreError(
+            "what was written to this hub waits for a refresh, with fewer columns than it would have then: "
+            "open it with its program, refresh, and migrate again",
+            path=files.uri(""),
+        )
     if record.gate:
         _evolve_gate(files, evolution)
-    before = _before(record, made)
+    before = _widened(spark, files, evolution, _before(record, made), made)
     if not record.refresh:
         after = before
     else:
@@ -105,6 +122,19 @@ def _before(record: Record, made: Catalog) -> Record:
     )
 
 
+def _widened(
+    spark: SparkSession, files: Files, evolution: Evolution, record: Record, made: Catalog
+) -> Record:
+    """A record whose tables have the columns that their relations get."""
+    tables, changed = dict(record.tables), dict(record.changed)
+    for table in made.relations:
+        if table.relation.name in evolution.widened:
+            width = len(evolution.old.relations[table.relation.name].schema)
+            tables[table.name] = widened_runs(spark, files, table, record.runs(table.name), width)
+            changed[table.name] = uuid.uuid4().hex
+    return msgspec.structs.replace(record, tables=tables, changed=changed)
+
+
 def _evolve_gate(files: Files, evolution: Evolution) -> None:
     """The replica by which the hub talks with sites, if it has not gone over yet."""
     near = files.near()
@@ -130,10 +160,17 @@ def _move_noted(connection: sqlite3.Connection, evolved: Evolved) -> None:
     """What left a relation, and the hub has not heard of, goes with the relation's table."""
     tables = {
         gone_table(evolved.old.relations[name]): gone_table(evolved.new.relations[name])
-        for name in evolved.evolution.kept
+        for name in (*evolved.evolution.kept, *evolved.evolution.widened)
     }
     moving = {before: after for before, after in tables.items() if before != after}
     for before in moving:
         connection.execute(f"ALTER TABLE {before} RENAME TO {before}_moved")
     for before, after in moving.items():
         connection.execute(f"ALTER TABLE {before}_moved RENAME TO {after}")
+    for name, columns in evolved.evolution.widened.items():
+        stored = evolved.new.relations[name]
+        named = zip(stored.table.columns, stored.table.schema, strict=True)
+        for column, field in list(named)[-len(columns) :]:
+            connection.execute(
+                f"ALTER TABLE {gone_table(stored)} ADD COLUMN {column} {column_type(field.type)}"
+            )
