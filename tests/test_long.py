@@ -28,6 +28,7 @@ SLICE = {
     "simulation": 5,
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py
+    "evolution": 0,  # some are in tests/evolution
     "event_windows": 0,  # a few are in tests/replication/test_windows.py
     "windows": 40,  # 300 more are in tests/streams/windows/test_worlds.py
     "wire": 20_000,

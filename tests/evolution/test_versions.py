@@ -5,6 +5,8 @@ from tests.evolution.world import run
 from tests.site.checks import assert_fresh
 
 import everview as ev
+from everview.testing import Simulation
+from everview.testing.simulation.steps import dump_case, load_case
 
 R = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT);"
 WIDE = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT, c BIGINT);"
@@ -47,9 +49,21 @@ def dead(site, relation):
         return site._store.engine.relations[relation].garbage(handle.connection)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_random_worlds(seed, tmp_path):
     run(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_simulated_worlds_with_all_faults(seed):
+    assert Simulation(seed, evolving=True).run().counts["migrations"]
+
+
+def test_worlds_in_which_nobody_goes_over_are_what_they_were():
+    assert (
+        Simulation(7).run().digest == Simulation(case=load_case(dump_case(Simulation(7).case))).run().digest
+    )
+    assert "later" not in dump_case(Simulation(7).case)
 
 
 def test_what_both_declare_goes_both_ways(fleet):

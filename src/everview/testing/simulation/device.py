@@ -14,7 +14,9 @@ from everview.engines.sqlite.names import MEMBERSHIP
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
+from everview.language.evolution import Evolution
 from everview.language.program import Program
+from everview.replication.evolving import evolve_store
 from everview.replication.replica import Replica
 from everview.replication.rights import Rights
 from everview.replication.state import State, load
@@ -58,6 +60,7 @@ class Device:
         *,
         image: bytes = b"",
         hosts: Collection[str] | None = None,
+        evolves: bool = False,
     ) -> None:
         self.name = name
         self.path = folder / f"{name}.db"
@@ -72,6 +75,7 @@ class Device:
         self.told: dict[str, tuple[Any, ...]] = {}
         """Relation → what its causal lengths were like when they were last compared with the writes."""
         self._program, self._clocks, self._page_rows, self._hosts = program, clocks, page_rows, hosts
+        self._evolves = evolves
         if image:
             self.path.write_bytes(image)
         self.open()
@@ -81,12 +85,29 @@ class Device:
     def open(self) -> None:
         """Start the process."""
         environment = self._clocks.environment(self.name)
-        hosts, path = self._hosts, str(self.path)
-        self.store = Store(path, self._program, self.name, environment=environment, hosts=hosts)
+        path = str(self.path)
+        program: Program | None = self._program
+        hosts = self._hosts
+        if self._evolves and self.path.exists():  # it has the program that it has
+            program, hosts = None, None
+        self.store = Store(path, program, self.name, environment=environment, hosts=hosts)
         self.writing = Writing(self.store)
         self.reading = Reading(self.store)
         self.replica = Replica(self.store, self.writing, page_rows=self._page_rows)
         self._handle = self.store.writer
+
+    def migrate(self, later: Program) -> bool:
+        """Go over to a later program, and start again; return whether it had another."""
+        evolution = Evolution(self.store.program, later)
+        if evolution.is_nothing:
+            return False
+        self.stop()
+        evolve_store(str(self.path), evolution)
+        self.open()
+        streams = self.store.engine.streams
+        self.seen = {whole: seen for whole, seen in self.seen.items() if whole.split(">")[0] in streams}
+        self.checked, self.told = (), {}
+        return True
 
     def arm(self, statements: int) -> None:
         """Let the process die after so many statements; 0: not at all."""

@@ -6,7 +6,7 @@ import zlib
 
 from everview.errors import SyncError
 from everview.replication.exchange import Exchange
-from everview.replication.messages import Cursor
+from everview.replication.messages import OTHER_PROGRAM, Cursor
 from everview.replication.rights import ALL
 from everview.replication.wire import decode
 from everview.testing.simulation.checks import Wrong
@@ -65,7 +65,7 @@ def _come_back(world: World, to: Device, dialog: Dialog, packet: Packet) -> byte
     """An answer: of the exchange that waits for it, or one that comes late or twice."""
     try:
         message = decode(packet.data)
-        if message.refusal is not None and message.refusal.code != "refused":
+        if message.refusal is not None and message.refusal.code not in ("refused", OTHER_PROGRAM):
             raise Wrong(f"{packet.sender} refuses {to.name}: {message.refusal.text}")
         if dialog.awaited != packet.number:
             to.replica.hear(message, packet.data, dialog.peer)

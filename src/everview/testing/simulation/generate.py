@@ -7,11 +7,14 @@ from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from everview.language.relations import Semantics
 from everview.testing.simulation import steps as do
 from everview.testing.simulation.programs import (
     LARGE,
     TRANSFERS,
+    evolved,
     parsed,
     random_program,
     with_authorities,
@@ -45,6 +48,25 @@ def generate_case(seed: int, *, large: bool = False, faults: Collection[str] | N
     if large:
         return _large_case(seed)
     return _Generator(seed, faults=faults).case()
+
+
+def evolving_case(seed: int) -> do.Case:
+    """The case of a seed in which sites go over to a later program, one by one, amid everything else."""
+    rng = random.Random(f"evolve {seed}")
+    case = generate_case(rng.getrandbits(40))
+    while case.transfers or "authority" in case.program:
+        case = generate_case(rng.getrandbits(40))
+    steps = list(case.steps)
+    for place in case.places:
+        if rng.random() < 0.75:
+            steps.insert(rng.randint(0, len(steps)), do.Migrate(place.name))
+    for step in list(steps):  # what is new is written, too, where it is known
+        if isinstance(step, do.Write) and rng.random() < 0.3:
+            row = [rng.randrange(3), rng.randrange(2)]
+            new = do.Write(step.site, [("delete" if rng.random() < 0.3 else "insert", "z", row)])
+            steps.insert(rng.randint(0, len(steps)), new)
+    later = evolved(case.program, rng)
+    return msgspec.structs.replace(case, seed=seed, steps=steps, later=later)
 
 
 class _Generator:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import permutations
 
+from everview.errors import SyncError
 from everview.replication.rights import Rights
 from everview.testing.simulation import steps as do
 from everview.testing.simulation.crashes import Crashed
@@ -79,6 +82,17 @@ def _deliver(step: do.Deliver, world: World) -> None:
         packets.append(following)
 
 
+@contextmanager
+def _passing_over(world: World) -> Iterator[None]:
+    """Pass over a file whose writer runs another program and does not say what that declares."""
+    try:
+        yield
+    except SyncError:
+        if not world.case.later:
+            raise
+        world.counts["files of another program"] += 1
+
+
 @happen.register
 def _publish(step: do.Publish, world: World) -> None:
     device = world.devices.get(step.site)
@@ -91,7 +105,8 @@ def _publish(step: do.Publish, world: World) -> None:
         readers = [d for d in world.devices.values() if d is not device and not d.rewound_from]
         if readers:
             reader = readers[step.since % len(readers)]
-            since = device.replica.cursor_of(reader.replica.request()) or 0
+            with _passing_over(world):
+                since = device.replica.cursor_of(reader.replica.request()) or 0
     with world.acting(device):
         pages = list(device.replica.batch(since))
         world.network.folder.append(Batch(device.name, pages, dict(device.seen)))
@@ -110,7 +125,8 @@ def _find(step: do.Find, world: World) -> None:
         return
     if batch.sender == device.name:
         return
-    with world.acting(device, step.crash, after=lambda: absorb(device, batch.pages[-1], batch.seen)):
+    taken = world.acting(device, step.crash, after=lambda: absorb(device, batch.pages[-1], batch.seen))
+    with taken, _passing_over(world):
         applied = device.replica.take(batch.pages)
         world.counts[f"batches {applied.outcome.value}"] += 1
 
@@ -239,6 +255,16 @@ def _permit(step: do.Permit, world: World) -> None:
     if device is not None:
         device.rights[step.peer] = Rights(None, frozenset(step.reads), frozenset(step.writes))
         world.counts["rights changed"] += 1
+
+
+@happen.register
+def _migrate(step: do.Migrate, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is None or device.rewound_from or not world.case.later:
+        return
+    world.network.forget(device.name)
+    with world.acting(device, returns=True):
+        world.counts["migrations"] += device.migrate(world.program)
 
 
 def _would_notice(world: World, device: Device) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from everview.testing.simulation.checks import Wrong, check_all
 from everview.testing.simulation.exchanges import deliver, sync
 from everview.testing.simulation.happenings import happen
-from everview.testing.simulation.steps import Collect, Wait
+from everview.testing.simulation.steps import Collect, Migrate, Wait
 from everview.testing.simulation.world import World
 
 ROUNDS = 20
@@ -24,6 +24,8 @@ def heal(world: World) -> None:
     happen(Wait(3 * 86_400), world)
     _find_out(world)
     _give_up_the_gone(world)
+    for name in sorted(world.devices) if world.case.later else ():
+        happen(Migrate(name), world)
     settle(world)
     happen(Wait(3 * 86_400), world)  # what was told again has a new stamp
     if any(view.authority for view in world.program.views.values()):

@@ -101,6 +101,25 @@ def with_owners(text: str, rng: random.Random) -> str:
     return text
 
 
+def evolved(text: str, rng: random.Random) -> str:
+    """The program with a relation and a view more, and some views changed; its own relations stay."""
+    lines = text.splitlines()
+    names = [name for name in RELATIONS if any(line.startswith(f"CREATE TABLE {name} ") for line in lines)]
+    for place, line in enumerate(lines):
+        if line.startswith("CREATE MATERIALIZED VIEW v") and rng.random() < 0.5:
+            lines[place] = f"{line.partition(' AS ')[0]} AS {_query(rng, names)};"
+    lines.append(f"CREATE MATERIALIZED VIEW late AS {_query(rng, [*names, 'z'])};")
+    lines.append("CREATE TABLE z (a BIGINT NOT NULL, b BIGINT NOT NULL);")
+    rng.shuffle(lines)
+    return "\n".join(lines)
+
+
+def _query(rng: random.Random, names: list[str]) -> str:
+    shapes = [name for name, shape in sorted(SHAPES.items()) if shape.inputs <= len(names)]
+    x, y, *_ = rng.sample(names, len(names)) * 2
+    return SHAPES[rng.choice(shapes)].text.format(x=x, y=y)
+
+
 @functools.lru_cache(maxsize=256)
 def parsed(text: str) -> Program:
     """Parse a program once."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from everview.testing.simulation.checks import Wrong
-from everview.testing.simulation.generate import generate_case
+from everview.testing.simulation.generate import evolving_case, generate_case
 from everview.testing.simulation.happenings import happen
 from everview.testing.simulation.healing import heal
 from everview.testing.simulation.steps import Case, dump_case
@@ -43,17 +43,23 @@ class Result:
 
 
 class Simulation:
-    """The case of a seed, or a given one. `run` raises `Failure` when it shows something wrong."""
+    """The case of a seed, or a given one. `run` raises `Failure` when it shows something wrong.
+
+    In an `evolving` one sites go over to a later program, one by one.
+    """
 
     def __init__(
         self,
         seed: int = 0,
         *,
         large: bool = False,
+        evolving: bool = False,
         faults: Collection[str] | None = None,
         case: Case | None = None,
     ) -> None:
-        self.case = case if case is not None else generate_case(seed, large=large, faults=faults)
+        if case is None:
+            case = evolving_case(seed) if evolving else generate_case(seed, large=large, faults=faults)
+        self.case = case
 
     def run(self) -> Result:
         """Run all steps, heal, and compare; return what happened."""

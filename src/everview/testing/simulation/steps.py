@@ -162,6 +162,12 @@ class Permit(Step, frozen=True, tag="permit"):
     writes: list[str]
 
 
+class Migrate(Step, frozen=True, tag="migrate"):
+    """A site goes over to the case's later program."""
+
+    site: str
+
+
 AnyStep = (
     Write
     | Load
@@ -182,6 +188,7 @@ AnyStep = (
     | Absence
     | Partition
     | Permit
+    | Migrate
 )
 
 
@@ -205,6 +212,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     transfers: bool = False
     """Whether every transaction is a transfer, so that each site's total is 0 at any time."""
     large: bool = False
+    later: str = ""
+    """The program that sites go over to, if they do."""
 
 
 def dump_case(case: Case) -> str:

@@ -27,13 +27,15 @@ class World:
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self.folder = case, folder
-        self.program = parsed(case.program)
+        self.program = parsed(case.later or case.program)
+        """What it is in the end: what sites run now is in their stores."""
         self.clocks = Clocks(case.seed)
         self.history = History(self.program)
         self.network = Network()
         self.devices: dict[str, Device] = {}
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
+        self._first = {place.name for place in case.places}
         for place in case.places:
             self.add(place.name, place.skew, hosts=place.hosts)
         for one, other in case.links:
@@ -52,7 +54,17 @@ class World:
         """A new device, with a new store or a copy of another's."""
         self.clocks.skews[name] = skew
         rows = self.case.page_rows
-        device = Device(name, self.folder, self.program, self.clocks, rows, image=image, hosts=hosts)
+        program = parsed(self.case.program) if name in self._first else self.program
+        device = Device(
+            name,
+            self.folder,
+            program,
+            self.clocks,
+            rows,
+            image=image,
+            hosts=hosts,
+            evolves=bool(self.case.later),
+        )
         self.devices[name] = device
         self.network.links.setdefault(name, set())
         return device
