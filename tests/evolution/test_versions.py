@@ -240,20 +240,22 @@ def test_who_holds_a_view_that_was_dropped_here_is_asked(fleet):
     assert viewer.rows("some") == [("y",)]
 
 
-def test_who_has_given_a_view_up_holds_up_nobody(fleet):
-    holder, viewer = fleet.open("holder", R + SOME), fleet.open("viewer", R + SOME, hosts={"some"})
+@pytest.mark.parametrize("relation", [R, R.replace("NOT NULL", "PRIMARY KEY")])
+@pytest.mark.parametrize("hosts", [{"s"}, {"r", "s"}])
+def test_who_has_given_a_view_up_holds_up_nobody(fleet, relation, hosts):
+    holder = fleet.open("holder", relation + SOME)
+    viewer = fleet.open("viewer", relation + SOME, hosts={"some"})
     holder.insert("r", [(1, "x"), (2, "y")])
     viewer.sync(holder)
     holder.delete("r", [(1, "x")])
-    viewer.close()
-    ev.Site.migrate(fleet.folder / "viewer.db", ev.Program.parse(R + S), hosts={"s"})
-    viewer = fleet.sites["viewer"] = ev.Site.open(fleet.folder / "viewer.db")
-    holder = fleet.migrate("holder", R + S)
+    viewer = fleet.migrate("viewer", relation + S, hosts=hosts)
+    holder = fleet.migrate("holder", relation + S)
     holder.replica.collect()
     assert dead(holder, "r") == 1
-    viewer.sync(holder)
-    viewer.sync(holder)
-    holder.replica.collect()
+    for _ in range(4):
+        viewer.sync(holder)
+        for site in (viewer, holder):
+            site.replica.collect()
     assert dead(holder, "r") == 0
 
 

@@ -67,6 +67,9 @@ class Membership:
             told.reading = max(told.reading, reading)
             if self.is_base(relation):
                 join(told.vector, self.own(relation).vector)
+                told.passed = max(told.passed, self.own(relation).passed)
+            else:
+                told.passed = max(told.passed, reading)  # nobody joins from here
 
     def _former(self) -> Iterator[tuple[str, str]]:
         """(whole, relation) of views that were received, and are computed now, or were given up.
