@@ -58,20 +58,21 @@ class Link:
 
 
 class SiteParty:
-    """A site in memory, under a program of its own for every name."""
+    """A site in memory, under a program of its own for every name, which has nothing in common with others."""
 
     def __init__(self, name: str) -> None:
-        program = Program.parse(f"{PROGRAM} CREATE TABLE {name} (x BIGINT);")
+        self._relation = f"number_{name}"
+        program = Program.parse(PROGRAM.replace("number", self._relation))
         self._site = Site.open(":memory:", program)
         self.replica: Replica = self._site.replica
 
     def write(self, numbers: Sequence[int]) -> None:
         """Insert them."""
-        self._site.insert("number", [(number,) for number in numbers])
+        self._site.insert(self._relation, [(number,) for number in numbers])
 
     def read(self) -> set[int]:
         """Return them; the view must agree."""
-        numbers = {number for (number,) in self._site.rows("number")}
+        numbers = {number for (number,) in self._site.rows(self._relation)}
         ((total,),) = self._site.rows("total")
         _require((total or 0) == sum(numbers), "rows arrive as one commit, with the views over them")
         return numbers
