@@ -275,15 +275,13 @@ def test_a_kill_in_the_middle_leaves_the_old_version_working(tmp_path):
         site.insert("k", [(1, "one")])
         before = contents(site)
     killed = 0
-    for at in (1, 3, 9, 20, 33, 45, 60, 80):
+    for at in (2, 12, 30, 48):
         child = subprocess.run(
             [sys.executable, "-c", KILLED, str(path), str(at), str(tmp_path / "new.sql")],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             check=False,
             capture_output=True,
         )
-        if child.returncode == 0:
-            break
         assert child.returncode == -signal.SIGKILL, child.stderr
         killed += 1
         with ev.Site.open(path, old) as site:
@@ -291,9 +289,8 @@ def test_a_kill_in_the_middle_leaves_the_old_version_working(tmp_path):
             assert_fresh(site)
         with closing(sqlite3.connect(path)) as plain:
             assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert killed >= 5
-    if child.returncode:
-        ev.Site.migrate(path, parse(text))
+    assert killed == 4
+    ev.Site.migrate(path, parse(text))
     with ev.Site.open(path, parse(text)) as site:
         assert site.rows("v") == [("x", 49)]
         assert site.rows("k") == [(1, "one", None)]

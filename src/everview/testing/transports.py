@@ -58,7 +58,7 @@ class Link:
 
 
 class SiteParty:
-    """A site in memory, under a program of its own for every name, which has nothing in common with others."""
+    """A site in memory, under a program of its own for every name: no two have anything in common."""
 
     def __init__(self, name: str) -> None:
         self._relation = f"number_{name}"
