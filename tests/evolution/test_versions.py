@@ -5,6 +5,7 @@ from tests.evolution.world import run
 from tests.site.checks import assert_fresh
 
 import everview as ev
+from everview.replication import telling
 from everview.testing import Simulation
 from everview.testing.simulation.steps import dump_case, load_case
 
@@ -109,6 +110,35 @@ def test_a_wider_relation_takes_and_does_not_give(fleet, caplog):
     old = fleet.migrate("old", WIDE + K)
     assert old.sync(new).received_rows == 2  # and not all of it
     assert old.rows("r") == new.rows("r") == [(2, "y", 5), (3, "z", None)]
+
+
+@pytest.mark.parametrize("widens", [True, False])
+def test_a_sender_that_goes_over_between_two_pages(fleet, monkeypatch, widens):
+    """What it had reached is a place in tables that are others now."""
+    monkeypatch.setattr(telling.Teller.__init__, "__kwdefaults__", {"expiry_days": 90, "page_rows": 7})
+    narrow, wide = "CREATE TABLE n (a BIGINT NOT NULL);", "CREATE TABLE n (a BIGINT NOT NULL, b TEXT);"
+    sender, reader = fleet.open("sender", narrow), fleet.open("reader", wide if widens else narrow + S)
+    rows = [(n,) for n in range(1000, 1040)]
+    sender.insert("n", rows)
+    talk = reader.replica.exchange("sender")
+    message = talk.open()
+    while reader.status()["replication"]["staged_pages"] < 3:
+        message = talk.receive(sender.replica.answer(message))
+    sender = fleet.migrate("sender", wide if widens else S + narrow)
+    reader.sync(sender)
+    assert [row[0] for row in reader.rows("n")] == [n for (n,) in rows]
+    assert reader.status()["replication"]["staged_pages"] == 0
+
+
+def test_rows_of_several_pages_are_widened(fleet, monkeypatch):
+    monkeypatch.setattr(telling.Teller.__init__, "__kwdefaults__", {"expiry_days": 90, "page_rows": 7})
+    old, new = fleet.open("old", R + K), fleet.open("new", WIDE + K)
+    old.insert("r", [(n, "x") for n in range(50)])
+    new.insert("k", [(n, "y") for n in range(50)])
+    new.sync(old)
+    assert new.rows("r") == [(n, "x", None) for n in range(50)]
+    assert old.rows("k") == new.rows("k")
+    assert len(new.rows("k")) == 50
 
 
 def test_what_an_old_site_writes_over_a_key_is_the_last_write(fleet):

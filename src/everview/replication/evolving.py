@@ -41,6 +41,7 @@ def evolve_knowledge(connection: sqlite3.Connection, evolved: Evolved) -> None:
     (own,) = connection.execute(f"SELECT incarnation FROM {STORE}").fetchone()
     _give_up(state, evolved)
     _explain(state, evolved.old, evolved.new)
+    state.evolved += 1
     write = f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (?, ?, ?)"
     if is_crowded(state, own):
         connection.execute(write, (2, dump_others(state, own), found[1] + 1))

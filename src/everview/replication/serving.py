@@ -28,6 +28,9 @@ from everview.replication.publishing import Asked, read_published
 Places = dict[str, list[tuple[int, tuple[Any, ...]]]]
 """Stream → for each part the version and key reached."""
 
+_EVOLVED = ""
+"""Among the streams of a place, what says how often the store had gone over; no stream is called so."""
+
 _PLACES = msgspec.msgpack.Decoder(Places)
 
 Vector = Mapping[int, int]
@@ -51,15 +54,20 @@ def read_page(
     budget: Budget,
     passed: Mapping[str, int],
     views: Views,
+    evolved: int = 0,
 ) -> tuple[Page, int]:
     """Return a page of streams from these commits, of no cut and without tags, and the tag of its head.
 
     `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
     reader has, whoever it got it from, and need not be sent back to it. `passed` gives commits up to which
     the reader is known to have a stream, although its cursor is before that. `views` come after the rest.
+    `evolved` says how often the store has gone over to another program: a place from before is in tables that
+    are others now, so the cut begins anew.
     """
     head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
     found = _decoded(after)
+    if found and _evolved(found) != evolved:
+        found, after = {}, b""
     places = _places(found, streams, passed)
     sections: list[Section] = []
     done = True
@@ -101,6 +109,8 @@ def read_page(
     froms = {stream.name: since for stream, since in streams}
     froms |= {told.stored.stream: since for told, since in views.partials}
     froms |= {asked.published.stream: 0 for asked in views.published}
+    if evolved:
+        places[_EVOLVED] = [(evolved, ())]
     reached = b"" if done else msgspec.msgpack.encode(places)
     return Page(0, after, reached, done, head, froms, {}, sections), tag
 
@@ -111,6 +121,11 @@ def _decoded(after: bytes) -> Places:
         return _PLACES.decode(after) if after else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"the place to go on from is malformed ({error})", where="request") from error
+
+
+def _evolved(found: Places) -> int:
+    """How often the store had gone over to another program when a place was reached."""
+    return next((count for count, _ in found.get(_EVOLVED, [])), 0)
 
 
 def _places(found: Places, streams: Sequence[tuple[Stream, int]], passed: Mapping[str, int]) -> Places:

@@ -105,6 +105,8 @@ class State(msgspec.Struct):
     """Relation and source → the first marker whose events are not all here."""
     inputs: dict[str, list[str]] = {}
     """Stream of a view that this site's program does not have → the base relations it tells of."""
+    evolved: int = 0
+    """How often the store has gone over to another program."""
     charge: str = ""
     """The incarnation that is in charge of the source for which this store writes; empty for the first."""
 

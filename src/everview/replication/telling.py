@@ -345,6 +345,7 @@ class Teller:
                 Budget(self._page_rows),
                 passed or {},
                 views,
+                self._knowledge.state.evolved,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
