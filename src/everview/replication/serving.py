@@ -44,27 +44,33 @@ class Views(NamedTuple):
     partials: Sequence[tuple[AskedPartials, int]] = ()
 
 
+class Place(NamedTuple):
+    """Where to go on: what the page before reached, and how often the store has gone over to a program."""
+
+    after: bytes
+    evolved: int
+
+
 def read_page(
     connection: sqlite3.Connection,
     streams: Sequence[tuple[Stream, int]],
-    after: bytes,
+    place: Place,
     skipped: Mapping[str, Vector],
     register: Register,
     names: Mapping[int, str],
     budget: Budget,
     passed: Mapping[str, int],
     views: Views,
-    evolved: int = 0,
 ) -> tuple[Page, int]:
     """Return a page of streams from these commits, of no cut and without tags, and the tag of its head.
 
     `skipped` gives, for a stream whose reader is a member, the reader's own vector: what that covers the
     reader has, whoever it got it from, and need not be sent back to it. `passed` gives commits up to which
     the reader is known to have a stream, although its cursor is before that. `views` come after the rest.
-    `evolved` says how often the store has gone over to another program: a place from before is in tables that
-    are others now, so the cut begins anew.
+    A cut whose place is in tables that are others now begins anew.
     """
     head, tag = connection.execute(f"SELECT version, tag FROM {STORE}").fetchone()
+    after, evolved = place
     found = _decoded(after)
     if found and _evolved(found) != evolved:
         found, after = {}, b""
@@ -92,16 +98,16 @@ def read_page(
                 sections.append(_section(stream.name, number, part, rows, register, names))
     for asked in views.published:
         name = asked.published.stream
-        place = [_checked(one) for one in found[name]] if name in found else None
-        read, left, whole = read_published(connection, asked, place, budget)
+        at = [_checked(one) for one in found[name]] if name in found else None
+        read, left, whole = read_published(connection, asked, at, budget)
         sections += read
         done = done and whole
         if left is not None:
             places[name] = left
     for told, _ in views.partials:
         name = told.stored.stream
-        place = [_checked(one) for one in found[name]] if name in found else None
-        read, left, whole = read_partials(connection, told, place, budget, register, head)
+        at = [_checked(one) for one in found[name]] if name in found else None
+        read, left, whole = read_partials(connection, told, at, budget, register, head)
         sections += read
         done = done and whole
         if left is not None:

@@ -338,14 +338,13 @@ class Teller:
             page, tag = serving.read_page(
                 handle.connection,
                 streams,
-                after,
+                serving.Place(after, self._knowledge.state.evolved),
                 skipped,
                 register,
                 names,
                 Budget(self._page_rows),
                 passed or {},
                 views,
-                self._knowledge.state.evolved,
             )
         tags = self._knowledge.tags(connection, heads)
         if page.done:
