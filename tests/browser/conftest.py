@@ -12,13 +12,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from everview import Program, Site
 from everview.replication.tokens import hash_of
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 WORDS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--no-first-run"]
+PATIENCE_MS = 20_000  # on a machine that has other things to do
 ALL, GUEST = "boss-boss-boss-boss", "guest-guest-guest-guest"
 
 PROGRAM = """\
@@ -134,6 +135,7 @@ def mission(tmp_path_factory):
 def chromium():
     if not Path(CHROMIUM).exists():
         pytest.exit(f"there is no {CHROMIUM}: `make browser` installs it, or set CHROMIUM=…", returncode=1)
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=WORDS)
         yield browser
@@ -156,7 +158,7 @@ def browse(chromium, monkeypatch) -> Callable[..., Page]:
             reduced_motion="reduce",
             has_touch=width < 600,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         host = urlsplit(address).netloc

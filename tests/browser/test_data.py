@@ -11,7 +11,9 @@ from everview import Site
 
 
 def cells(page):
-    return [tuple(row.locator("td").all_inner_texts()) for row in page.locator("#main tr[data-row]").all()]
+    """The rows that are shown, all at one time."""
+    told = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText))"
+    return [tuple(row) for row in page.locator("#main tr[data-row]").evaluate_all(told)]
 
 
 def test_relations_and_views_with_their_rows(mission, browse):
@@ -52,10 +54,10 @@ def test_a_plan_and_what_the_last_commit_did_to_each_operator(mission, browse):
     expect(page.locator(".count")).to_have_count(0)
     mission.sees(2, ("drone-2", 6, "signal"), ("drone-2", 6, "trees"))
     expect(page.locator('[data-box="sighting"] .count')).to_have_text("+2")
-    counts = {
-        box.get_attribute("data-box"): [one.text_content() for one in box.locator(".count").all()]
-        for box in boxes.all()
-    }
+    told = (
+        "boxes => boxes.map(b => [b.dataset.box, [...b.querySelectorAll('.count')].map(c => c.textContent)])"
+    )
+    counts = dict(boxes.evaluate_all(told))
     for one in ("alert", "distinct", "project", "inner join", "filter"):
         assert counts[one] == ["+1"], one
     assert counts["sector"] == ["0"]

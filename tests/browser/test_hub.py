@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import Mission, go, process
+from tests.browser.conftest import PATIENCE_MS, Mission, go, process
 
 
 @pytest.fixture(scope="module")
@@ -61,4 +61,4 @@ def test_a_hub(hub, browse):
         expect(page.locator("g.site-self")).to_contain_text("this hub")
         expect(page.locator("g.site")).to_have_count(3)
     finally:
-        expect.set_options(timeout=5_000)
+        expect.set_options(timeout=PATIENCE_MS)

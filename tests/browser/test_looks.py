@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import go
+from tests.browser.conftest import Mission, go, process
 
 PAGES = {
     "map": ("#/map", "#verdict"),
@@ -115,25 +115,28 @@ def test_light_and_dark_are_readable(mission, browse, dark):
     assert (ground == "rgb(17, 22, 20)") is dark
 
 
-def test_pictures(mission, browse, tmp_path):
+def test_pictures(browse, tmp_path):
     """Not compared by this test: people look at them, and some are kept in docs/."""
     folder = Path(os.environ.get("EVERVIEW_SHOTS", tmp_path))
     folder.mkdir(exist_ok=True)
-    flights = itertools.count()
-    for dark, width, height in ((True, 1360, 880), (False, 1360, 880), (False, 390, 844)):
-        page = browse(mission.console, width=width, height=height, dark=dark)
-        for name, (path, there) in PAGES.items():
-            go(page, path)
-            expect(page.locator(there).first).to_be_visible()
-            if name == "plan":  # with something to show in it
-                mission.sees(3, *((f"drone-3.{next(flights)}", 6, what) for what in ("signal", "trees")))
-                expect(page.locator('[data-box="sighting"] .count')).to_have_text("+2")
-            if name == "why":
-                page.locator("[data-node=tuple]").first.click()
-                expect(page.locator("#vanish-said")).to_be_visible()
-                page.evaluate("scrollTo(0, 0)")
-                page.mouse.move(5, 5)
-            kind = "phone" if width < 600 else "dark" if dark else "light"
-            file = folder / f"console-{name}-{kind}.png"
-            page.screenshot(path=file, full_page=kind == "phone")
-            assert file.stat().st_size > 5_000
+    mission, flights = Mission(tmp_path), itertools.count()
+    with process("serve", "--store", "post.db", "--port", "0", "--insecure", cwd=tmp_path) as (_, console):
+        mission.console = console
+        mission.sync(1, 2, 3)
+        for kind, width, height in (("dark", 1360, 880), ("light", 1360, 880), ("phone", 390, 844)):
+            page = browse(console, width=width, height=height, dark=kind == "dark")
+            for name, (path, there) in PAGES.items():
+                go(page, path)
+                expect(page.locator(there).first).to_be_visible()
+                if name == "plan":  # with something to show in it
+                    mission.sees(3, *((f"drone-3.{next(flights)}", 6, what) for what in ("signal", "trees")))
+                    expect(page.locator('[data-box="sighting"] .count')).to_have_text("+2")
+                if name == "why":
+                    page.locator("[data-node=tuple]").first.click()
+                    expect(page.locator("#vanish-said")).to_be_visible()
+                    page.evaluate("scrollTo(0, 0)")
+                    page.mouse.move(5, 5)
+                file = folder / f"console-{name}-{kind}.png"
+                page.screenshot(path=file, full_page=kind == "phone")
+                assert file.stat().st_size > 5_000
+            page.context.close()

@@ -50,6 +50,6 @@ def test_a_server_that_goes_and_comes_back(browse, tmp_path):
     expect(page.locator("#rows-count")).to_have_text("6 rows")  # what was shown stays
     port = console.rpartition(":")[2].split("/")[0]
     with process(*words, port, cwd=tmp_path):
-        expect(page.locator("#live")).to_contain_text("live", timeout=20_000)
+        expect(page.locator("#live")).to_contain_text("live")
         expect(page.locator("#banner")).to_be_hidden()
         page.context.close()
