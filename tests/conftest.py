@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from pathlib import Path
 
@@ -41,6 +42,15 @@ settings.register_profile(
     "ci", database=EXAMPLES, deadline=None, max_examples=100, derandomize=False, print_blob=True
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(autouse=True)
+def _as_talkative_as_before():
+    """Commands that tests run within their own process say less, or more, than others want to hear."""
+    logger = logging.getLogger("everview")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook

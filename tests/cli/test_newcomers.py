@@ -395,7 +395,8 @@ def test_a_hub_that_cannot_be_opened_is_told_before_spark_starts(rescue, fails, 
     held.give_up()
     commit(files, Record(refresh=0, number=1, program="another", ids=True))
     assert fails(*words) == (
-        "this store was made by another program: open it with that one, or give a new folder"
+        "this store was made by another program: open it with that one, or bring it over to a changed one "
+        "with `everview migrate FOLDER --program FILE`"
     )
 
 

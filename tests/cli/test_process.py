@@ -30,7 +30,18 @@ COMMANDS = [
     "sync",
     "serve",
 ]
-COMMANDS += ["hub", "token", "backup", "restore", "doctor", "package", "simulate", "console", "bench"]
+COMMANDS += [
+    "hub",
+    "token",
+    "backup",
+    "restore",
+    "migrate",
+    "doctor",
+    "package",
+    "simulate",
+    "console",
+    "bench",
+]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
 
 

@@ -201,7 +201,7 @@ class Device:
         """A relation or view, as a reader sees it."""
         self.reading.check_single([name], inside=False)
         # Not sorted: where there are many that takes longest.
-        scan, sql = Scan(name, self._program.schema(name)), self.store.engine.rows_sql(name)
+        scan, sql = Scan(name, self.store.program.schema(name)), self.store.engine.rows_sql(name)
         return Counter(self.reading.fetch(sql, scan, inside=False))
 
     def knows(self, device: Device) -> bool:
