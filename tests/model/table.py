@@ -32,7 +32,6 @@ FIRST = {
     "one group": 76,
     "adopt the name": 76,
     "leavers retire": 116,
-    "sponsor takes anyway": 10_234,
     "views wait": 88,
     "id sets": 49,
     "named lengths only": 0,
