@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 4
+WORKERS ?= 3
 CASES ?= 0
 
 # Java's classes as it has loaded them before: Spark starts in half the time. Ignored while it is not there.
