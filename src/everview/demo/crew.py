@@ -105,9 +105,14 @@ class Device:
         line = process.stdout.readline()
         if line:
             return dict(json.loads(line))
-        log = self.store.with_suffix(".log").read_text(encoding="utf-8", errors="replace").strip()
-        said = log.splitlines()[-1] if log else "and said nothing"
-        raise EverviewError(f"{self.name} has ended: {said}")
+        raise EverviewError(f"{self.name} has ended: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        """The last line of its log that names an error, or just the last."""
+        log = self.store.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in log.splitlines() if line.strip()]
+        named = [line for line in lines if "Error: " in line or "Exception: " in line]
+        return (named or lines or ["it said nothing"])[-1]
 
 
 def _close(process: subprocess.Popen[str]) -> None:
