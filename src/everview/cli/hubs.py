@@ -37,8 +37,8 @@ __all__ = ["hub"]
 _ANSWERING, _WAITING = 2, 126
 """More would not answer more, having the same interpreter; and hundreds of devices may come at once."""
 
-_NICE = 5
-"""Refreshes go first, by three to one; with more, devices would wait for whatever else the machine does."""
+_NICE = 10
+"""Refreshes go first, by nine to one; with more, devices would wait for whatever else the machine does."""
 
 _SWITCH_SECONDS = 0.0005
 """How long a thread that answers may keep the interpreter from one that refreshes. Python's own 5 ms, at
