@@ -1,40 +1,11 @@
 """Located programs that the tests run, and links to run them on."""
 
-LINK = ".decl link(@s: symbol, d: symbol)\n"
+from everview.testing.simulation.located.programs import CIRCLE, HOPS, LINK, NON_LINEAR, REACH, TWINS
 
-REACH = f"""{LINK}
-.decl reach(@s: symbol, d: symbol)
-reach(@s, d) :- link(@s, d).
-reach(@s, d) :- link(@s, z), reach(@z, d).
-"""
-NON_LINEAR = f"""{LINK}
-.decl reach(@s: symbol, d: symbol)
-reach(@s, d) :- link(@s, d).
-reach(@s, d) :- reach(@s, z), reach(@z, d).
-"""
-HOPS = f"""{LINK}
-.decl hop(@s: symbol, d: symbol)
-.decl tri_hop(@s: symbol, d: symbol)
-hop(@x, y) :- link(@x, z), link(@z, y).
-tri_hop(@x, y) :- hop(@x, z), link(@z, y).
-"""
-TWINS = f"""{LINK}
-.decl twins(@s: symbol, d: symbol)
-twins(@y, z) :- link(@x, y), link(@x, z), y != z.
-twins(@y, y) :- link(@x, y), link(@x, y).
-"""
 COSTS = f"""{LINK}
 .decl path(@s: symbol, d: symbol, c: number)
 path(@s, d, 1) :- link(@s, d).
 path(@s, d, c) :- link(@s, z), path(@z, d, k), c = k + 1, c <= 4, s != d.
-"""
-CIRCLE = """
-.decl a(@x: symbol)
-.decl p(@x: symbol)
-.decl q(@x: symbol)
-p(@"b") :- a(@"a").
-q(@"c") :- p(@"b").
-p(@"b") :- q(@"c").
 """
 BOTH = f"""{LINK}
 .decl even(@s: symbol, d: symbol)

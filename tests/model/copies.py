@@ -79,20 +79,6 @@ class Copies(Ground):
         for each in self.sites:
             each.tick()
 
-    def heal(self):
-        """All sync with all until nothing changes; then again, when everyone has forgotten what it may."""
-        for i in self.links:
-            self.links[i] = set(self.links) - {i}
-        self.now += 10_000
-        self.settle()
-        self.compare()
-        for _ in range(2):
-            for site in self.sites:
-                site.collect()
-                self.check(site)
-            self.settle()
-        self.compare()
-
 
 def run_copies(seed, shortcuts=frozenset()):
     """One run; raises `WrongError` where the rules (or the shortcuts) fail. Returns what happened."""

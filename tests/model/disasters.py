@@ -26,8 +26,6 @@ class Disasters(Ground):
             site.begin()
             site.end()
             self.sites.append(site)
-        everyone = set(range(len(self.sites)))
-        self.links = {i: everyone - {i} for i in everyone}
 
     def run(self, steps):
         """Write, sync, forget, save; all are put back; then the same again, with single stores put back."""
@@ -62,18 +60,6 @@ class Disasters(Ground):
             site.restore(self.rng.choice(self.backups[site]))
             self.count("restores")
             self.check(site)
-
-    def heal(self):
-        """All sync with all until nothing changes; then again, when everyone has forgotten what it may."""
-        self.now += 10_000
-        self.settle()
-        self.compare()
-        for _ in range(2):
-            for site in self.sites:
-                site.collect()
-                self.check(site)
-            self.settle()
-        self.compare()
 
 
 def run_disasters(seed, shortcuts=frozenset(), kinds=KINDS):

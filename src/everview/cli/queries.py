@@ -11,7 +11,7 @@ from everview.errors import DataError
 from everview.language.expressions import Parameter
 from everview.language.plan import Schema
 from everview.language.statements import Query
-from everview.language.text_values import UnreadableError, read_text
+from everview.language.text_values import UnreadableError, misfit, read_text
 from everview.language.types import Field, Type
 from everview.site import Site
 
@@ -111,10 +111,4 @@ def _value(view: str, field: Field, given: Any, read: Callable[[Any, Type], Any]
     try:
         return read(given, field.type)
     except UnreadableError as bad:
-        raise DataError(
-            f"{view}.{field.name} cannot be {bad.text!r}: expected {bad.expected}",
-            relation=view,
-            column=field.name,
-            value=bad.text,
-            expected=str(field.type),
-        ) from None
+        raise misfit(view, field, bad) from None

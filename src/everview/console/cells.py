@@ -10,7 +10,7 @@ from typing import Any
 
 from everview.errors import DataError
 from everview.language.plan import Schema
-from everview.language.text_values import UnreadableError, read_text, write_text
+from everview.language.text_values import UnreadableError, misfit, read_text, write_text
 
 __all__ = ["LONGEST", "cells_of", "row_of", "shortened"]
 
@@ -41,11 +41,5 @@ def row_of(name: str, schema: Schema, cells: object) -> tuple[Any, ...]:
         try:
             values.append(None if cell is None else read_text(cell, field.type))
         except UnreadableError as bad:
-            raise DataError(
-                f"{name}.{field.name} cannot be {bad.text!r}: expected {bad.expected}",
-                relation=name,
-                column=field.name,
-                value=bad.text,
-                expected=str(field.type),
-            ) from None
+            raise misfit(name, field, bad) from None
     return tuple(values)

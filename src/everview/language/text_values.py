@@ -19,10 +19,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
+from everview.errors import DataError
 from everview.language.casts import CastError, cast_value
-from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, DOUBLE, TEXT, Kind, Type
+from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, DOUBLE, TEXT, Field, Kind, Type
 
-__all__ = ["UnreadableError", "read_text", "read_texts", "write_text"]
+__all__ = ["UnreadableError", "misfit", "read_text", "read_texts", "write_text"]
 
 Cell = Callable[[str], Any]
 
@@ -35,6 +36,17 @@ class UnreadableError(ValueError):
         self.text = text
         self.expected = expected
         super().__init__(f"{text!r} is no {expected}")
+
+
+def misfit(relation: str, field: Field, bad: UnreadableError) -> DataError:
+    """What to raise for a text that is no value of a column."""
+    return DataError(
+        f"{relation}.{field.name} cannot be {bad.text!r}: expected {bad.expected}",
+        relation=relation,
+        column=field.name,
+        value=bad.text,
+        expected=str(field.type),
+    )
 
 
 def write_text(value: Any) -> str:

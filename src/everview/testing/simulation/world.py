@@ -93,6 +93,22 @@ class World:
         when the device may tell again what it told before.
         """
         before = _membership(device)
+        with self.surviving(device, crash, after):
+            yield
+        joined = device.state.joined
+        changed = before != _membership(device)
+        head = device.head
+        # Time alone changes what is valued; in a large world nothing waits for it.
+        now = 0 if self.case.large else self.clocks.now_us
+        looks = (device.store, device.incarnation, head, joined, dict(device.seen), now, standings(device))
+        if looks != device.checked:  # an exchange says much that changes nothing
+            self.check(device, returned=changed or returns)
+            device.checked = (*looks[:4], dict(device.seen), *looks[5:])
+        self.note(f"  {device.name} {device.incarnation[:4]} at {head}")
+
+    @contextmanager
+    def surviving(self, device: Device, crash: int, after: Callable[[], None] | None) -> Iterator[None]:
+        """Let a device do something, and start it again if it dies of it."""
         device.arm(0 if device.rewound_from else crash)
         try:
             yield
@@ -105,19 +121,9 @@ class World:
             device.disarm()
         if after is not None:
             after()
-        joined = device.state.joined
-        changed = before != _membership(device)
         if device.rewound_from is not None and device.rewound_from[0] != device.incarnation:
             device.rewound_from = None
             self.counts["rewinds found out"] += 1
-        head = device.head
-        # Time alone changes what is valued; in a large world nothing waits for it.
-        now = 0 if self.case.large else self.clocks.now_us
-        looks = (device.store, device.incarnation, head, joined, dict(device.seen), now, standings(device))
-        if looks != device.checked:  # an exchange says much that changes nothing
-            self.check(device, returned=changed or returns)
-            device.checked = (*looks[:4], dict(device.seen), *looks[5:])
-        self.note(f"  {device.name} {device.incarnation[:4]} at {head}")
 
     def check(self, device: Device, *, returned: bool = False) -> None:
         """Everything that must hold of a device now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LINK = ".decl link(@s: symbol, d: symbol)\n"
+LINK = ".decl link(@s: symbol, d: symbol)\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +21,23 @@ class Worked:
     """Whether no fact leads beyond the places that a place has links to."""
 
 
-HOPS = f"""{_LINK}
+HOPS = f"""{LINK}
 .decl hop(@s: symbol, d: symbol)
 .decl tri_hop(@s: symbol, d: symbol)
 hop(@x, y) :- link(@x, z), link(@z, y).
 tri_hop(@x, y) :- hop(@x, z), link(@z, y).
 """
-REACH = f"""{_LINK}
+REACH = f"""{LINK}
 .decl reach(@s: symbol, d: symbol)
 reach(@s, d) :- link(@s, d).
 reach(@s, d) :- link(@s, z), reach(@z, d).
 """
-NON_LINEAR = f"""{_LINK}
+NON_LINEAR = f"""{LINK}
 .decl reach(@s: symbol, d: symbol)
 reach(@s, d) :- link(@s, d).
 reach(@s, d) :- reach(@s, z), reach(@z, d).
 """
-PATHS = f"""{_LINK}
+PATHS = f"""{LINK}
 .decl path(@s: symbol, d: symbol, vector: symbol, hops: number)
 path(@s, d, cat(s, " ", d), 1) :- link(@s, d).
 path(@s, d, cat(s, " ", v), n + 1) :-
@@ -59,7 +59,7 @@ PAIR = """
 p(@"b") :- q(@"b"), r(@"b").
 q(@"b") :- s(@"a").
 """
-TWINS = f"""{_LINK}
+TWINS = f"""{LINK}
 .decl twins(@s: symbol, d: symbol)
 twins(@y, z) :- link(@x, y), link(@x, z), y != z.
 twins(@y, y) :- link(@x, y), link(@x, y).

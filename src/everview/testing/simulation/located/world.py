@@ -8,7 +8,6 @@ from pathlib import Path
 
 from everview.located import LocatedProgram
 from everview.located.facts import Fact
-from everview.testing.simulation.crashes import Crashed
 from everview.testing.simulation.device import Device
 from everview.testing.simulation.located.checks import check_place
 from everview.testing.simulation.located.device import LocatedDevice
@@ -67,21 +66,8 @@ class LocatedWorld(World):
         returns: bool = False,  # noqa: ARG002 - what a place tells again is its base facts
     ) -> Iterator[None]:
         """Let a place do something, and check it afterwards; it may die in between, and is started again."""
-        device.arm(0 if device.rewound_from else crash)
-        try:
+        with self.surviving(device, crash, after):
             yield
-        except Crashed:
-            self.counts["crashes"] += 1
-            self.network.forget(device.name)
-            device.stop()
-            device.open()
-        finally:
-            device.disarm()
-        if after is not None:
-            after()
-        if device.rewound_from is not None and device.rewound_from[0] != device.incarnation:
-            device.rewound_from = None
-            self.counts["rewinds found out"] += 1
         self.check(device)
         self.note(f"  {device.name} {device.incarnation[:4]} at {device.head}")
 
