@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.tree import Tree
 
@@ -53,8 +54,9 @@ def recomputed(base: Rows) -> dict[str, list[tuple[Any, ...]]]:
 
 def agreement(shown: Mapping[str, Rows], wanted: Rows) -> tuple[Table, bool]:
     """A table of who shows what, and whether everything is as it should be."""
-    table = Table(title="everyone against a plain recomputation", title_justify="left")
-    table.add_column("site")
+    title = "everyone against a plain recomputation"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    table.add_column("site", no_wrap=True)  # with all the others it fits into 80 columns
     for name in (*RELATIONS, *VIEWS):
         table.add_column(name, justify="right")
     agreed = True

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -72,16 +73,14 @@ class Screen:
 
 def sites(mission: Mission) -> Table:
     """What each site has and sees."""
-    table = Table(expand=True, title_justify="left")
-    for name, justify in (
-        ("site", "left"),
-        ("reaches", "left"),
-        ("sightings", "right"),
-        ("reachable", "right"),
-        ("most urgent", "left"),
-        ("orders", "left"),
-    ):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table = Table(expand=True, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    table.add_column("site", no_wrap=True, min_width=8)
+    table.add_column("reaches", no_wrap=True, max_width=20)
+    table.add_column("sightings", no_wrap=True, justify="right", min_width=10)
+    table.add_column("reachable", no_wrap=True, justify="right", min_width=10)
+    table.add_column("", min_width=1)
+    table.add_column("most urgent", no_wrap=True, min_width=11)
+    table.add_column("orders", no_wrap=True, min_width=14)
     total = len(mission.written)
     links = mission.phase.links if mission.phase else frozenset()
     for name in (HUB, POST, *TEAMS, *DRONES):
@@ -98,6 +97,7 @@ def sites(mission: Mission) -> Table:
             " ".join(reached) if there and reached else ("[dim]nobody[/]" if there else "[red]fallen[/]"),
             f"[{style}]{seen}[/] of {total}",
             str(len(shown["reachable"])) if "reachable" in shown else "[dim]–[/]",
+            "",
             f"{urgent[1]} ({urgent[2]})" if urgent else "[dim]–[/]",
             (own[0] + (f" and {len(orders) - 1} more" if len(orders) > 1 else ""))
             if orders
