@@ -1,7 +1,8 @@
 """A bucket on loopback that speaks S3's protocol, and fails when it is told to.
 
 Its objects are plain files in a folder, so that Spark's JVM, which has no S3 here, can be sent to the same
-objects by `file:`. There is no rename. A listing is complete, but comes in small pages and in no order.
+objects by `file:`. There is no rename. A listing is complete, but comes in small pages and in no order, except
+that of a Delta log: S3 lists by name, and `deltalake` takes a later commit before an earlier one for a gap.
 Signatures are not looked at. It runs in a process of its own, for `deltalake` lets no other thread of Python
 run while it waits for an answer.
 """
@@ -339,7 +340,8 @@ def _handler(server):
             left = sorted(name for name in items if name > after)
             page, more = left[: server.page], left[server.page :]
             token = page[-1] if more else ""
-            random.shuffle(page)
+            if "_delta_log" not in prefix:
+                random.shuffle(page)
             told = [
                 f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>",
                 f"<NextContinuationToken>{escape(token)}</NextContinuationToken>" if more else "",
