@@ -6,13 +6,32 @@ from everview.engines.spark.types import arrow_rows, arrow_table
 from everview.hub.memory import Memory
 from everview.hub.recursing import recur
 from everview.hub.routing import range_of
-from everview.hub.tables import Hashed
-from everview.planner.circuit.parts import WEIGHT, changed_scan, found_scan
+from everview.planner.circuit.parts import WEIGHT, changed_scan
+
+
+class Kept:
+    """What is kept, found by looking at all of it; it counts what it gives."""
+
+    def __init__(self, kept):
+        self.kept = kept
+        self.read = 0
+
+    def find(self, kept, keys):
+        rows = [(*row, *sums) for row, sums in self.kept[kept.name].items()]
+        if keys is not None:
+            places = kept.keys or range(kept.width)
+            wanted = set(map(repr, arrow_rows(keys, tuple(kept.schema[place] for place in places))))
+            rows = [row for row in rows if repr(tuple(row[place] for place in places)) in wanted]
+        self.read += len(rows)
+        return arrow_table(kept.schema, rows)
 
 
 class RecursiveCircuit(PlainCircuit):
     targets = 3
     """Into how many ranges a recursion falls apart, if it does."""
+
+    read_by_recursions = 0
+    """How many kept rows recursions have read."""
 
     def run(self, operator, tables):
         if operator.recursion is None:
@@ -26,19 +45,11 @@ class RecursiveCircuit(PlainCircuit):
         tables[f"{operator.name}@delta"] = change
 
     def part(self, operator, tables, part, parts):
-        memory = Memory()
-        within = range_of(part, parts)
+        memory, finder = Memory(), Kept(self.kept)
         for kept in operator.kept:
             rows = self.evaluate(kept.change, tables)
             memory.put(changed_scan(kept).name, kept.schema, arrow_table(kept.schema, rows))
-        for lookup in operator.lookups:
-            kept = lookup.kept
-            rows = self.found(lookup, tables)
-            if kept in operator.own and kept.keys:
-                hashes = Hashed(kept.keys).of(kept.schema, arrow_table(kept.schema, rows))
-                low, high = within
-                rows = [row for row, at in zip(rows, hashes, strict=True) if low <= at <= high]
-            memory.put(found_scan(kept).name, kept.schema, arrow_table(kept.schema, rows))
-        change = recur(memory, operator.recursion, within)
+        change = recur(memory, operator, finder, range_of(part, parts))
         memory.close()
+        self.read_by_recursions += finder.read
         return arrow_rows(change, (*operator.schema, WEIGHT))

@@ -2,15 +2,18 @@
 
 import functools
 import random
+from dataclasses import replace
 
 import pytest
 from tests.hub.recursive import RecursiveCircuit
 from tests.planner.circuit.plain import CircuitStore
 
 from everview.engines.reference.evaluate import evaluate_views
-from everview.hub import recursing
+from everview.hub import leaves, recursing
+from everview.language.expressions import TRUE
 from everview.language.program import Program
 from everview.planner.circuit import recursion
+from everview.planner.circuit.derivations import Derivations
 from everview.planner.circuit.parts import Recursion
 from everview.testing.fuzz.datalog import check_rules, rule_case
 
@@ -102,28 +105,35 @@ def test_views_of_one_group_share_its_operator():
     assert sum(operator.recursion is not None for operator in circuit.operators.values()) == 1
 
 
-def old_only(plan, _when):
-    return REAL_AT(plan, "old")
+def without(**parts):
+    """A recursion that lacks some of its parts."""
+    return lambda *given: replace(Recursion(*given), **parts)
 
 
-def grows_always(self, memory, given):
-    REAL_INPUT(self, memory, given)
-    self.takes_away = False
+def far_above(self, doubted, derivation, rows, *, given):
+    if given:
+        REAL_DOUBT(self, doubted, derivation, rows, given=given)
 
 
-def once(memory, given, *others):
-    return REAL_ROUNDS(
-        memory, Recursion(given.relations, given.inputs, given.variants[:1], given.own), *others
-    )
+def unasked(memory, derivation, given, meet, *, allowed):
+    return REAL_DERIVE(memory, derivation, given, meet, allowed=None)
 
 
-REAL_AT, REAL_INPUT, REAL_ROUNDS = recursion._at, recursing._Input.__init__, recursing.rounds
+def once(self):
+    return list(REAL_ATOMS(self))[:1]
+
+
+REAL_DOUBT, REAL_DERIVE, REAL_ATOMS = recursing._Group._doubt, recursing.derive, Derivations.by_atoms
 MUTANTS = {
-    "two new rows never meet": (recursion, "_at", old_only, 7),
-    "what goes is not noticed": (recursing._Input, "__init__", grows_always, 7),
-    "new rows take nothing away": (recursion, "_watched", lambda _plan: iter(()), 360),
-    "one variant of a body is enough": (recursing, "rounds", once, 7),
-    "every part derives all": (recursing, "_inside", lambda _r, _place, rows, _within: rows, 42),
+    "a row may stand on one that comes after it": (Derivations, "_is_before", lambda *_: TRUE, 10),
+    "what went does not come back": (recursion, "Recursion", without(returns=()), 10),
+    "what goes is not noticed": (recursing._Group, "shrink", lambda _: None, 7),
+    "what goes takes nothing with it": (recursing._Group, "_doubt", far_above, 10),
+    "new rows take nothing away": (recursion, "Recursion", without(from_forbidden=()), 360),
+    "what may not be there is not asked": (recursing, "derive", unasked, 360),
+    "what inputs lost still supports": (leaves.Input, "now", leaves.Input.before, 7),
+    "rows of one atom are enough": (Derivations, "by_atoms", once, 9),
+    "every part derives all": (recursing._Group, "_inside", lambda _self, _place, rows: rows, 42),
 }
 
 

@@ -32,7 +32,7 @@ def test_rows_are_told_by_their_values(seed, hashes, monkeypatch):
         "hash_columns",
         lambda *given: (real(*given).view(np.uint64) % np.uint64(hashes % 2**64 or 2**63)).view(np.int64),
     )
-    rng, rows, model = random.Random(seed), RowSet(SCHEMA), {}
+    rng, rows, model = random.Random(seed), RowSet(SCHEMA, len(SCHEMA)), {}
     for _ in range(25):
         given = drawn(rng, rng.choice((0, 1, 3, 20)))
         asked = drawn(rng, 5)

@@ -59,7 +59,7 @@ def _closure(program: Program, circuit: Circuit, view: str, shown: Kept) -> Grou
         elif name not in operators:
             operators.add(name)
             operator = circuit.operators[name]
-            kept |= {one.name for one in (*operator.kept, *operator.own)}
+            kept |= {one.name for one in (*operator.kept, *operator.searched)}
             if name in circuit.views:
                 kept.add(circuit.views[name].name)
             waiting += circuit.operators[name].reads

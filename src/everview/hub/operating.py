@@ -7,6 +7,7 @@ import pyarrow as pa
 from everview.engines.spark.types import arrow_schema, column_names
 from everview.hub.asking import Wanted
 from everview.hub.deepening import too_few
+from everview.hub.finding import Finder
 from everview.hub.memory import Memory
 from everview.hub.recursing import recur
 from everview.language.plan import Plan, Scan
@@ -47,16 +48,17 @@ def operate(
     *,
     touched: bool,
     first: bool,
+    finder: Finder | None = None,
     within: tuple[int, int] | None = None,
     most: int | None = None,
 ) -> pa.Table | None:
     """The change of an operator by those that it reads, and what is there at `first`; None for nothing.
 
-    `within` is the range of hashes that a task has. A recursion that has more than `most` rows is a
-    TooManyError: of all operators it alone makes many of few.
+    A recursion finds what it needs by a `finder`; `within` is the range of hashes that a task has. One that
+    changes more than `most` rows is a TooManyError: of all operators it alone makes many of few.
     """
     if operator.recursion is not None:
-        return recur(memory, operator.recursion, within, most) if touched else None
+        return recur(memory, operator, finder, within, most) if touched and finder is not None else None
     plans: list[Plan | None] = []
     if operator.change is not None and touched:
         for name, plan in operator.steps:

@@ -1,184 +1,221 @@
-"""Recursion over the tables in memory: semi-naive rounds, from what came, or from nothing.
+"""Recursion on a hub: a refresh carried through a group of relations, at the cost of what it changes.
 
-Where inputs only gained rows, the rounds go on from the rows that there are. Otherwise all is derived again
-from nothing, and the change is what differs: how far a deletion reaches is known only then.
+1. Rows that lost a derivation are doubtful. A doubtful row that no derivation from earlier rows supports
+   goes, and those that it was used to derive become doubtful in turn, until none goes. What remains is
+   proved: each of its supports is earlier, so they lead down to rows of the inputs.
+2. Rows that went and can be derived from what remains come back, at a higher level; changed inputs add rows;
+   and what was added last derives more, until nothing is added (semi-naive).
+
+It is the algorithm of a site's recursion, over columns: all rows of a round go through a step together, and
+what meets them is found by hashes in the files of the last refresh. A first fill is the same with no files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.engines.spark.hashing import hash_columns
-from everview.engines.spark.types import arrow_schema, column_names
+from everview.engines.spark.types import arrow_schema
+from everview.hub.deriving import derive
+from everview.hub.finding import Finder
+from everview.hub.leaves import Found, Input, Own
 from everview.hub.memory import Memory
-from everview.hub.rowset import RowSet, empty
+from everview.hub.rowset import RowSet
 from everview.hub.searching import TooManyError
-from everview.planner.circuit.parts import WEIGHT, Given, Recursion, Relation, found_scan, leaf_scan
+from everview.language.plan import Schema
+from everview.planner.circuit.parts import LEVEL, Derivation, Operator, Recursion, WEIGHT
 
-__all__ = ["recur", "rows_of"]
-
+__all__ = ["recur"]
 
 Range = tuple[int, int]
 
 
 def recur(
-    memory: Memory, recursion: Recursion, within: Range | None = None, most: int | None = None
+    memory: Memory, operator: Operator, finder: Finder, within: Range | None = None, most: int | None = None
 ) -> pa.Table:
     """The change of a group by that of its inputs, the weight last; TooManyError for over `most` rows.
 
     A group that falls apart is run `within` a range of the hashes of its stable columns, if one is given.
     """
-    within = within if recursion.stable else None
-    inputs = [_Input(memory, given) for given in recursion.inputs]
-    before = rows_of(memory.table(found_scan(recursion.own).name), recursion)
-    known = [RowSet(relation.schema) for relation in recursion.relations]
-    if any(one.takes_away for one in inputs):
-        rounds(memory, recursion, [one.from_nothing() for one in inputs], known, within, most)
-        return _difference(recursion, before, known)
-    for rows, found in zip(before, known, strict=True):
-        found.add(rows)
-    rounds(memory, recursion, [one.growth() for one in inputs], known, within, most)
-    added = [rows.table.slice(old.num_rows) for rows, old in zip(known, before, strict=True)]
-    return _weighted(recursion, [(added, 1)])
+    if operator.recursion is None:
+        raise ValueError(f"{operator.name} is no recursion")
+    group = _Group(memory, operator.recursion, finder, within, most)
+    group.shrink()
+    group.grow()
+    return group.change(operator.schema)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """An input as it was, what came, and as it is."""
+class _Group:
+    def __init__(
+        self, memory: Memory, recursion: Recursion, finder: Finder, within: Range | None, most: int | None
+    ) -> None:
+        self._memory = memory
+        self._recursion = recursion
+        self._within = within if recursion.stable else None
+        self._most = most
+        self._own = [Own(leaf, finder) for leaf in recursion.leaves[: recursion.relations]]
+        self._inputs = [Input(memory, leaf, finder) for leaf in recursion.inputs]
 
-    old: pa.Table
-    new: pa.Table
-    all: pa.Table
+    # What was there, and what is.
 
+    def _leaf(self, number: int) -> Own | Input:
+        count = len(self._own)
+        return self._own[number] if number < count else self._inputs[number - count]
 
-class _Input:
-    def __init__(self, memory: Memory, given: Given) -> None:
-        memory.run("@counted", given.counted)
-        counted = memory.table("@counted")
-        *columns, before, after = counted.columns
-        rows = pa.Table.from_arrays(columns, names=column_names(len(columns)))
-        if not columns:
-            rows = pa.table({"nothing": pa.nulls(counted.num_rows, pa.bool_())})
-        was, there = pc.equal(before, 1), pc.equal(after, 1)
-        self._before = rows.filter(was)
-        self._after = rows.filter(there)
-        self._came = rows.filter(pc.and_not(there, was))
-        went = self._before.num_rows + self._came.num_rows > self._after.num_rows
-        self.takes_away = went or (given.watched and self._came.num_rows > 0)
+    def _before(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
+        return self._leaf(leaf).before(path, keys)
 
-    def growth(self) -> _Rows:
-        return _Rows(self._before, self._came, self._after)
+    def _now(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
+        return self._leaf(leaf).now(path, keys)
 
-    def from_nothing(self) -> _Rows:
-        return _Rows(self._after.slice(0, 0), self._after, self._after)
+    # What goes.
 
+    def shrink(self) -> None:
+        """Take away all rows that are no longer proved."""
+        doubted = self._sets()
+        for leaf, derivation in self._recursion.from_rows:
+            if leaf >= len(self._own):
+                self._doubt(doubted, derivation, self._inputs[leaf - len(self._own)].lost.table, given=True)
+        for leaf, derivation in self._recursion.from_forbidden:
+            gained = self._inputs[leaf - len(self._own)].gained.table
+            self._doubt(doubted, derivation, gained, given=True)
+        while True:
+            last = [self._unsupported(number, rows.table) for number, rows in enumerate(doubted)]
+            if not any(rows.num_rows for rows in last):
+                return
+            doubted = self._sets()
+            # The rows that go are still there: of two that support a row together both may go at once.
+            for leaf, derivation in self._recursion.from_rows:
+                if leaf < len(self._own):
+                    self._doubt(doubted, derivation, last[leaf], given=False)
+            for own, rows in zip(self._own, last, strict=True):
+                own.gone.append(rows)
+            self._check()
 
-def rounds(
-    memory: Memory,
-    recursion: Recursion,
-    inputs: Sequence[_Rows],
-    known: Sequence[RowSet],
-    within: Range | None,
-    most: int | None,
-) -> int:
-    """Add to what is known all that follows from new rows of inputs; return how many rounds that took."""
-    changed: set[str] = set()
-    count = 0
-    for given, rows in zip(recursion.inputs, inputs, strict=True):
-        _put(memory, given.leaf, rows.old, rows.new, rows.all)
-        changed |= {given.leaf} if rows.new.num_rows else set()
-    for relation, found in zip(recursion.relations, known, strict=True):
-        _put(memory, relation.leaf, found.table, empty(relation.schema), found.table)
-    while changed:
-        derived: list[list[pa.Table]] = [[] for _ in known]
-        for variant in recursion.variants:
-            if variant.changed in changed:
-                memory.run("@derived", variant.plan)
-                rows = memory.table("@derived")
-                if within is not None and not count:  # later rounds stay in the range by themselves
-                    rows = _inside(recursion, variant.relation, rows, within)
-                derived[variant.relation].append(rows)
-        if not count:
-            for given, rows in zip(recursion.inputs, inputs, strict=True):
-                _put(memory, given.leaf, rows.all, rows.new.slice(0, 0), rows.all)
-        changed = {
-            relation.leaf
-            for relation, found, tables in zip(recursion.relations, known, derived, strict=True)
-            if _grown(memory, relation, found, tables)
-        }
-        count += 1
-        if most is not None and sum(found.table.num_rows for found in known) > most:
+    def _sets(self) -> list[RowSet]:
+        return [RowSet(own.schema, len(own.schema) - 2) for own in self._own]
+
+    def _doubt(self, doubted: Sequence[RowSet], derivation: Derivation, rows: pa.Table, *, given: bool) -> None:
+        """Doubt what the rows may have supported: what they derived, if that was not from far above it."""
+        if not rows.num_rows:
+            return
+        made = derive(self._memory, derivation, rows, self._before, allowed=None)
+        if given:
+            made = self._inside(derivation.head, made)
+        own = self._own[derivation.head]
+        found = own.levels(made)
+        width = len(own.schema) - 2
+        derived = made.column(width).to_numpy()[found.mine]
+        below = derived <= found.rows.column(width).to_numpy() + 1
+        doubted[derivation.head].add(found.rows.filter(pa.array(below)))
+
+    def _unsupported(self, number: int, doubted: pa.Table) -> pa.Table:
+        """Those of the rows that no earlier rows derive."""
+        left = self._own[number].gone.lacks(doubted)
+        for derivation in self._recursion.support:
+            if derivation.head == number and left.num_rows:
+                numbered = left.append_column("number", pa.array(np.arange(left.num_rows)))
+                proved = derive(self._memory, derivation, numbered, self._now, allowed=self._now)
+                stays = np.zeros(left.num_rows, dtype=bool)
+                stays[proved.column(0).to_numpy()] = True
+                left = left.filter(pa.array(~stays))
+        return left
+
+    # What comes.
+
+    def grow(self) -> None:
+        """Add all that follows."""
+        made: list[list[pa.Table]] = [[] for _ in self._own]
+        for derivation in self._recursion.returns:
+            gone = self._own[derivation.head].gone.table
+            if gone.num_rows:
+                numbered = gone.append_column("number", pa.array(np.arange(gone.num_rows)))
+                made[derivation.head].append(self._derived(derivation, numbered))
+        changed = [(one, self._inputs[leaf - len(self._own)].gained.table) for leaf, one in self._given()]
+        changed += [
+            (one, self._inputs[leaf - len(self._own)].lost.table)
+            for leaf, one in self._recursion.from_forbidden
+        ]
+        for derivation, rows in changed:
+            if rows.num_rows:
+                made[derivation.head].append(
+                    self._inside(derivation.head, self._derived(derivation, rows))
+                )
+        new = [self._added(own, tables) for own, tables in zip(self._own, made, strict=True)]
+        while any(rows.num_rows for rows in new):
+            made = [[] for _ in self._own]
+            for leaf, derivation in self._recursion.from_rows:
+                if leaf < len(self._own) and new[leaf].num_rows:
+                    made[derivation.head].append(self._derived(derivation, new[leaf]))
+            new = [self._added(own, tables) for own, tables in zip(self._own, made, strict=True)]
+            self._check()
+
+    def _given(self) -> Iterable[tuple[int, Derivation]]:
+        return ((leaf, one) for leaf, one in self._recursion.from_rows if leaf >= len(self._own))
+
+    def _derived(self, derivation: Derivation, rows: pa.Table) -> pa.Table:
+        return derive(self._memory, derivation, rows, self._now, allowed=self._now)
+
+    def _added(self, own: Own, made: Sequence[pa.Table]) -> pa.Table:
+        """What is new of some rows and their levels; of one that is there with several, the lowest."""
+        schema = arrow_schema(own.schema[:-1])
+        named = [pa.Table.from_arrays(table.columns, schema=schema) for table in made if table.num_rows]
+        if not named:
+            return own.added.table.slice(0, 0)
+        rows = pa.concat_tables(named)
+        levels = rows.column(len(own.schema) - 2).to_numpy()
+        if len(levels) and levels.min() != levels.max():
+            rows = rows.take(pa.array(np.argsort(levels, kind="stable")))
+        rows = own.added.lacks(own.added.once(rows))
+        there = np.zeros(rows.num_rows, dtype=bool)
+        there[own.levels(rows).mine] = True
+        fresh = own.placed(rows.filter(pa.array(~there)) if there.any() else rows)
+        own.added.append(fresh)
+        return fresh
+
+    def _inside(self, relation: int, rows: pa.Table) -> pa.Table:
+        """The rows in the range of this part; what follows from them stays in it by itself."""
+        if self._within is None:
+            return rows
+        low, high = self._within
+        place = self._recursion.stable[relation]
+        field = self._own[relation].schema[place]
+        hashes = hash_columns([rows.column(place)], [field], rows.num_rows)
+        return rows.filter(pa.array((low <= hashes) & (hashes <= high)))
+
+    def _check(self) -> None:
+        rows = sum(own.gone.table.num_rows + own.added.table.num_rows for own in self._own)
+        if self._most is not None and rows > self._most:
             raise TooManyError
-    return count
+
+    # What has become of it.
+
+    def change(self, schema: Schema) -> pa.Table:
+        """The rows that went and came, as those of the group's operator."""
+        parts = []
+        start = 0 if len(self._own) == 1 else 1
+        for number, own in enumerate(self._own):
+            width = len(own.schema) - 2
+            for rows, other, weight in ((own.gone, own.added, -1), (own.added, own.gone, 1)):
+                changed = _changed(rows.table, other, width)
+                columns = [pa.nulls(changed.num_rows, f.type) for f in arrow_schema((*schema, WEIGHT))]
+                if len(self._own) > 1:
+                    columns[0] = pa.array(np.full(changed.num_rows, number, dtype=np.int64))
+                columns[start : start + width] = changed.columns[:width]
+                columns[-2:] = changed.column(width), pa.array(np.full(changed.num_rows, weight, dtype=np.int64))
+                parts.append(pa.Table.from_arrays(columns, schema=arrow_schema((*schema, WEIGHT))))
+            start += width
+        return pa.concat_tables(parts)
 
 
-def _inside(recursion: Recursion, relation: int, rows: pa.Table, within: Range) -> pa.Table:
-    place = recursion.stable[relation]
-    schema = recursion.relations[relation].schema
-    hashes = hash_columns([rows.column(place)], [schema[place]], rows.num_rows)
-    return rows.filter(pa.array((within[0] <= hashes) & (hashes <= within[1])))
-
-
-def _grown(memory: Memory, relation: Relation, known: RowSet, derived: Sequence[pa.Table]) -> bool:
-    old, schema = known.table, empty(relation.schema).schema
-    named = [table.rename_columns(schema.names).cast(schema) for table in derived if table.num_rows]
-    new = known.add(pa.concat_tables(named)) if named else empty(relation.schema)
-    _put(memory, relation.leaf, old, new, known.table)
-    return bool(new.num_rows)
-
-
-def _put(memory: Memory, leaf: str, old: pa.Table, new: pa.Table, every: pa.Table) -> None:
-    for when, rows in (("old", old), ("new", new), ("all", every)):
-        scan = leaf_scan(leaf, (), when)
-        memory.put(scan.name, scan.schema, rows)
-
-
-def rows_of(found: pa.Table, recursion: Recursion) -> list[pa.Table]:
-    """The rows of each relation of a group, from those of its operator."""
-    if len(recursion.relations) == 1:
-        return [_placed(found, 0, recursion.relations[0])]
-    start, made = 1, []
-    for place, relation in enumerate(recursion.relations):
-        made.append(_placed(found.filter(pc.equal(found.column(0), place)), start, relation))
-        start += len(relation.schema)
-    return made
-
-
-def _placed(found: pa.Table, start: int, relation: Relation) -> pa.Table:
-    if not relation.schema:
-        return pa.table({"nothing": pa.nulls(found.num_rows, pa.bool_())})
-    columns = found.columns[start : start + len(relation.schema)]
-    return pa.Table.from_arrays(columns, schema=arrow_schema(relation.schema))
-
-
-def _difference(recursion: Recursion, before: Sequence[pa.Table], after: Sequence[RowSet]) -> pa.Table:
-    gone, come = [], []
-    for relation, old, new in zip(recursion.relations, before, after, strict=True):
-        known = RowSet(relation.schema)
-        known.add(old)
-        gone.append(new.lacks(old))
-        come.append(known.lacks(new.table))
-    return _weighted(recursion, [(gone, -1), (come, 1)])
-
-
-def _weighted(recursion: Recursion, changes: Sequence[tuple[Sequence[pa.Table], int]]) -> pa.Table:
-    """Rows of the group's relations as those of its operator."""
-    schema = arrow_schema((*recursion.own.schema[:-1], WEIGHT))
-    parts = []
-    for tables, weight in changes:
-        start = 0 if len(tables) == 1 else 1
-        for place, (relation, rows) in enumerate(zip(recursion.relations, tables, strict=True)):
-            end = start + len(relation.schema)
-            columns = [pa.nulls(rows.num_rows, field.type) for field in schema]
-            if len(tables) > 1:
-                columns[0] = pa.array(np.full(rows.num_rows, place, dtype=np.int64))
-            columns[start:end] = rows.columns[: end - start]
-            columns[-1] = pa.array(np.full(rows.num_rows, weight, dtype=np.int64))
-            parts.append(pa.Table.from_arrays(columns, schema=schema))
-            start = end
-    return pa.concat_tables(parts)
+def _changed(rows: pa.Table, others: RowSet, width: int) -> pa.Table:
+    """The rows that the others have not, at the same level."""
+    if not rows.num_rows or not others.table.num_rows:
+        return rows
+    met = others.meet(tuple(range(width + 1)), rows.columns[: width + 1], rows.num_rows)
+    left = np.ones(rows.num_rows, dtype=bool)
+    left[met.mine] = False
+    return rows.filter(pa.array(left))

@@ -1,4 +1,4 @@
-"""Sets of rows that grow: which of some rows are known, found by their hashes and told by their values.
+"""Rows that grow: found by the hashes of some of their columns, and told by their values.
 
 The hashes lie in sorted segments, each more than twice as long as the next, so that neither a question nor an
 addition touches all of them each time.
@@ -6,10 +6,12 @@ addition touches all of them each time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from everview.engines.spark.hashing import Hashes, hash_columns
@@ -17,10 +19,18 @@ from everview.engines.spark.types import arrow_schema
 from everview.hub.runs import equal
 from everview.language.plan import Schema
 
-__all__ = ["RowSet"]
+__all__ = ["Meeting", "RowSet", "Rows", "without_null"]
 
 Places = NDArray[np.int64]
-_NOTHING = "nothing"
+_NOWHERE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Which rows meet: the places of `mine`, and of `theirs` beside them."""
+
+    mine: Places
+    theirs: Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,45 +41,87 @@ class _Segment:
     places: Places
 
 
-class RowSet:
-    """Rows of one schema, each once."""
+class Rows:
+    """A table that grows; `schema` has at least one column."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._segments: list[_Segment] = []
-        self._table = empty(schema)
+        self.schema = schema
+        self.table = arrow_schema(schema).empty_table()
+        self._segments: dict[tuple[int, ...], list[_Segment]] = {}
 
-    @property
-    def table(self) -> pa.Table:
-        """The rows, in the order in which they were added."""
-        return self._table
+    def append(self, rows: pa.Table) -> None:
+        """Add rows behind those that there are."""
+        if not rows.num_rows:
+            return
+        start = self.table.num_rows
+        named = pa.Table.from_arrays(rows.columns, schema=self.table.schema)
+        self.table = pa.concat_tables([self.table, named])
+        for path, segments in self._segments.items():
+            segments.append(self._segment(path, start))
+            _merge(segments)
+        if self.table.column(0).num_chunks > 32:
+            self.table = self.table.combine_chunks()
+
+    def hashes(self, path: Sequence[int], columns: Sequence[pa.ChunkedArray], rows: int) -> Hashes:
+        """The hashes of keys of these columns."""
+        return hash_columns(columns, [self.schema[place] for place in path], rows)
+
+    def meet(self, path: tuple[int, ...], keys: Sequence[pa.ChunkedArray], rows: int) -> Meeting:
+        """The rows whose columns `path` are equal to each of so many keys, NULL to NULL."""
+        if path not in self._segments:
+            self._segments[path] = [self._segment(path, 0)] if self.table.num_rows else []
+        asked = self.hashes(path, keys, rows)
+        mine, theirs = [_NOWHERE], [_NOWHERE]
+        for segment in self._segments[path]:
+            starts = np.searchsorted(segment.hashes, asked)
+            ends = np.searchsorted(segment.hashes, asked, side="right")
+            owners = np.repeat(np.arange(rows), ends - starts)
+            first = np.cumsum(ends - starts) - (ends - starts)
+            within = np.arange(len(owners)) - first[owners]
+            mine.append(owners)
+            theirs.append(segment.places[starts[owners] + within])
+        here, there = np.concatenate(mine), np.concatenate(theirs)
+        same = np.ones(len(here), dtype=bool)
+        for place, key in zip(path, keys, strict=True) if len(here) else ():
+            same &= equal(key.take(pa.array(here)), self.table.column(place).take(pa.array(there)))
+        return Meeting(here, there) if same.all() else Meeting(here[same], there[same])
+
+    def _segment(self, path: Sequence[int], start: int) -> _Segment:
+        new = self.table.slice(start)
+        hashes = self.hashes(path, [new.column(place) for place in path], new.num_rows)
+        order = np.argsort(hashes, kind="stable")
+        return _Segment(hashes[order], start + order)
+
+
+class RowSet(Rows):
+    """Rows of which the first `width` columns say which row it is; each is there once."""
+
+    def __init__(self, schema: Schema, width: int) -> None:
+        super().__init__(schema)
+        self._identity = tuple(range(width))
 
     def add(self, rows: pa.Table) -> pa.Table:
-        """Add rows; return those that were not there, each once."""
-        hashes = self._hashes(rows)
-        once = self._once(rows, hashes)
-        rows, hashes = rows.take(pa.array(once)), hashes[once]
-        missing = ~self._known(rows, hashes)
-        if not missing.all():
-            rows, hashes = rows.filter(pa.array(missing)), hashes[missing]
-        if rows.num_rows:
-            places = np.arange(self._table.num_rows, self._table.num_rows + rows.num_rows)
-            self._segments.append(_Segment(hashes, places))
-            self._table = pa.concat_tables([self._table, rows])
-            self._merge()
-        return rows
+        """Add rows, of several that are the same the first; return those that were not there."""
+        fresh = self.lacks(self.once(rows))
+        self.append(fresh)
+        return fresh
 
     def lacks(self, rows: pa.Table) -> pa.Table:
         """Those of the rows that are not in the set."""
-        return rows.filter(pa.array(~self._known(rows, self._hashes(rows))))
+        return rows.filter(pa.array(~self.has(rows))) if self.table.num_rows else rows
 
-    def _hashes(self, rows: pa.Table) -> Hashes:
-        return hash_columns(rows.columns[: len(self._schema)], self._schema, rows.num_rows)
+    def has(self, rows: pa.Table) -> NDArray[np.bool_]:
+        """Which of the rows are in the set."""
+        found = np.zeros(rows.num_rows, dtype=bool)
+        if self.table.num_rows and rows.num_rows:
+            found[self.meet(self._identity, self._keys(rows), rows.num_rows).mine] = True
+        return found
 
-    def _once(self, rows: pa.Table, hashes: Hashes) -> Places:
-        """Where each of the rows stands for the first time, in the order of the hashes."""
-        order: Places = np.argsort(hashes, kind="stable")
-        left, found = order, []
+    def once(self, rows: pa.Table) -> pa.Table:
+        """Each of the rows once, the first of it."""
+        keys = self._keys(rows)
+        hashes = self.hashes(self._identity, keys, rows.num_rows)
+        left, found = np.argsort(hashes, kind="stable"), []
         while len(left):
             # One row of each hash; those of the same hash that are not equal to it are looked at again.
             ordered = hashes[left]
@@ -78,46 +130,31 @@ class RowSet:
             found.append(left[first])
             others = left[~first]
             leaders = left[np.flatnonzero(first)[np.cumsum(first) - 1]][~first]
-            left = others[~self._same(rows, others, rows, leaders)]
-        places = np.concatenate(found) if found else order
-        return places[np.argsort(hashes[places], kind="stable")] if len(found) > 1 else places
+            same = np.ones(len(others), dtype=bool)
+            for key in keys if len(others) else ():
+                same &= equal(key.take(pa.array(others)), key.take(pa.array(leaders)))
+            left = others[~same]
+        if not found or len(found[0]) == rows.num_rows:
+            return rows
+        return rows.take(pa.array(np.sort(np.concatenate(found))))
 
-    def _known(self, rows: pa.Table, hashes: Hashes) -> NDArray[np.bool_]:
-        known = np.zeros(len(hashes), dtype=bool)
-        for segment in self._segments:
-            at = np.searchsorted(segment.hashes, hashes)
-            asked = np.flatnonzero(~known)
-            while len(asked):
-                asked = asked[at[asked] < len(segment.hashes)]
-                asked = asked[segment.hashes[at[asked]] == hashes[asked]]
-                same = self._same(rows, asked, self._table, segment.places[at[asked]])
-                known[asked[same]] = True
-                asked = asked[~same]
-                at[asked] += 1  # another row may have the same hash
-        return known
-
-    def _same(self, rows: pa.Table, mine: Places, others: pa.Table, theirs: Places) -> NDArray[np.bool_]:
-        same = np.ones(len(mine), dtype=bool)
-        if len(mine):
-            for one, other in zip(rows.columns, others.columns, strict=True):
-                same &= equal(one.take(pa.array(mine)), other.take(pa.array(theirs)))
-        return same
-
-    def _merge(self) -> None:
-        while len(self._segments) > 1 and len(self._segments[-2].hashes) <= 2 * len(
-            self._segments[-1].hashes
-        ):
-            last, before = self._segments.pop(), self._segments.pop()
-            hashes = np.concatenate((before.hashes, last.hashes))
-            order = np.argsort(hashes, kind="stable")
-            places = np.concatenate((before.places, last.places))[order]
-            self._segments.append(_Segment(hashes[order], places))
-        if self._table.num_columns and self._table.column(0).num_chunks > 2 * len(self._segments) + 8:
-            self._table = self._table.combine_chunks()
+    def _keys(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+        return rows.columns[: len(self._identity)]
 
 
-def empty(schema: Schema) -> pa.Table:
-    """No rows; what has no columns has one that says nothing, for there may be rows."""
-    if not schema:
-        return pa.table({_NOTHING: pa.nulls(0, pa.bool_())})
-    return arrow_schema(schema).empty_table()
+def without_null(keys: Sequence[pa.ChunkedArray], places: Places) -> NDArray[np.bool_]:
+    """Which of the places have no NULL in any of the keys."""
+    valid = np.ones(len(places), dtype=bool)
+    for key in keys:
+        if key.null_count:
+            valid &= pc.is_valid(key).to_numpy()[places]
+    return valid
+
+
+def _merge(segments: list[_Segment]) -> None:
+    while len(segments) > 1 and len(segments[-2].hashes) <= 2 * len(segments[-1].hashes):
+        last, before = segments.pop(), segments.pop()
+        hashes = np.concatenate((before.hashes, last.hashes))
+        order = np.argsort(hashes, kind="stable")
+        places = np.concatenate((before.places, last.places))[order]
+        segments.append(_Segment(hashes[order], places))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -17,14 +18,15 @@ from pyspark.sql import SparkSession
 from everview.engines.spark.types import arrow_schema
 from everview.hub.asking import Wanted, request, wanted_by
 from everview.hub.files import Files
+from everview.hub.finding import Stored
 from everview.hub.inbox import Arrival, read_arrivals
-from everview.hub.lookup import collect
+from everview.hub.lookup import collect, open_part
 from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_change, put_found
 from everview.hub.outcome import Change, Outcome, weights
 from everview.hub.record import Record
 from everview.hub.relations import LatticeTable
-from everview.hub.runs import FOLDER, Run, packed, sealed
+from everview.hub.runs import FOLDER, Part, Run, packed, sealed
 from everview.hub.searching import Request, TooManyError
 from everview.hub.tables import Catalog
 from everview.planner.circuit import Kept, Operator
@@ -61,6 +63,11 @@ class SmallRefresh:
         self._pending: list[tuple[str, pa.Table]] = []
         self._hashed = {name: catalog.hashed(name) for name in catalog.names}
         self._outcome = Outcome()
+        opened = lru_cache(maxsize=None)(open_part(files))
+        self._finder = Stored(self._parts, catalog.layouts, self._hashed, opened, most)
+
+    def _parts(self, table: str) -> tuple[Part, ...]:
+        return tuple(part for run in self._before.runs(table) for part in run.parts)
 
     def run(self, arrivals: Sequence[Arrival]) -> Outcome:
         """Write new runs of every table that changes, and say what did; TooManyRowsError when it cannot."""
@@ -172,7 +179,7 @@ class SmallRefresh:
     def _is_ready(self, operator: Operator) -> bool:
         if not self._is_touched(operator):
             return True
-        return all((operator.name, kept.name) in self._found for kept in operator.kept)
+        return all((operator.name, lookup.kept.name) in self._found for lookup in operator.lookups)
 
     def _compute(self, operator: Operator) -> None:
         """One operator's delta."""
@@ -184,7 +191,14 @@ class SmallRefresh:
                 put_found(self._memory, found_table(wanted), self._found.pop(wanted.known))
         begun = not self._before.refresh
         try:
-            change = operate(self._memory, operator, touched=touched, first=begun, most=self._most)
+            change = operate(
+                self._memory,
+                operator,
+                touched=touched,
+                first=begun,
+                finder=self._finder,
+                most=self._most,
+            )
         except TooManyError:
             raise TooManyRowsError(self._outcome.jobs) from None
         if change is None:
@@ -196,7 +210,7 @@ class SmallRefresh:
         asked: list[tuple[tuple[str, str], Request]] = []
         tables = []
         for one in wanted:
-            parts = tuple(part for run in self._before.runs(one.table) for part in run.parts)
+            parts = self._parts(one.table)
             found = request(self._memory, parts, one)
             self._found[one.known] = None
             if found.hashes is None and sum(part.rows for part in parts) > self._most:

@@ -74,7 +74,7 @@ class Stages:
             if not reached and not begins:
                 continue
             made[operator.name] = max(reached, default=0)
-            if reached and operator.lookups:
+            if reached and operator.remembers:
                 made[operator.name] += 1
                 self._runs[operator.name] = made[operator.name]
             elif reached:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from everview.engines.spark.hashing import Hashes
 from everview.engines.spark.types import arrow_schema
 from everview.hub.asking import request, wanted_by
+from everview.hub.finding import Stored
 from everview.hub.lookup import open_part
 from everview.hub.memory import Memory
 from everview.hub.operating import found_table, is_too_little, operate, put_found
@@ -163,7 +164,11 @@ class _Station:
                 put_found(self._memory, found_table(one), search(asked, low, high, self._opened, None))
                 if not is_too_little(self._memory, one):
                     break
-        return operate(self._memory, operator, touched=True, first=False, within=self._range)
+        plant = self._plant
+        finder = Stored(lambda name: plant.parts[name], plant.layouts, plant.hashed, self._opened)
+        return operate(
+            self._memory, operator, touched=True, first=False, finder=finder, within=self._range
+        )
 
     def _keep(self, kept: Kept) -> None:
         """Sort kept rows; the same ones meet here and are added up."""

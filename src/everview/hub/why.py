@@ -13,7 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from everview.algebra import provenance as algebra
 from everview.engines.spark.relational import compile_plan
-from everview.engines.spark.types import arrow_rows, arrow_schema, arrow_table, column_names, from_arrow
+from everview.engines.spark.types import (
+    NOTHING,
+    arrow_rows,
+    arrow_schema,
+    arrow_table,
+    column_names,
+    from_arrow,
+)
 from everview.errors import LimitError
 from everview.hub.contents import contents
 from everview.hub.files import Files
@@ -22,12 +29,12 @@ from everview.hub.lookup import open_part, ranges
 from everview.hub.memory import Memory
 from everview.hub.narrowing import Narrowed, Narrowing
 from everview.hub.record import Record
-from everview.hub.recursing import rows_of
 from everview.hub.searching import Request, search
 from everview.hub.tables import Catalog
 from everview.language.identity import tuple_id
 from everview.language.plan import Distinct, Fixpoint, Plan, Scan
 from everview.language.values import check_rows
+from everview.planner.circuit.parts import Leaf
 from everview.planner.rewrite import rewrite
 from everview.planner.why.answer import Named, Provenance, answer
 from everview.planner.why.evidence import Question
@@ -115,23 +122,26 @@ class _Witnesses:
         if recursion is None:
             raise AssertionError(f"{name} is no recursion")
         scans = {}
-        for place, (relation, own) in enumerate(zip(group.names, recursion.relations, strict=True)):
-            scans[relation] = Scan(f"everview_{name}_{place}", own.schema)
-        if any(scan.name not in self._recursive for scan in scans.values()):
-            runs = state.record.runs(recursion.own.name)
-            self._count(sum(run.rows for run in runs))
-            request = Request(
-                tuple(part for run in runs for part in run.parts), state.catalog.layout(recursion.own), None
-            )
-            low, high = ranges(1)[0]
-            found = search(request, low, high, open_part(state.files), None)
-            if found is None:
-                rows = arrow_schema(recursion.own.schema).empty_table()
-            else:
-                rows = found.select(column_names(len(recursion.own.schema)))
-            for scan, table in zip(scans.values(), rows_of(rows, recursion), strict=True):
-                self._recursive[scan.name] = scan, table
+        for place, (relation, own) in enumerate(zip(group.names, recursion.leaves, strict=False)):
+            scan = scans[relation] = Scan(f"everview_{name}_{place}", own.schema)
+            if scan.name not in self._recursive:
+                self._recursive[scan.name] = scan, self._all(own)
         return scans
+
+    def _all(self, own: Leaf) -> pa.Table:
+        """The rows of a relation of a group, without their levels."""
+        state, kept = self.state, own.kept
+        runs = state.record.runs(kept.name)
+        self._count(sum(run.rows for run in runs))
+        parts = tuple(part for run in runs for part in run.parts)
+        low, high = ranges(1)[0]
+        request = Request(parts, state.catalog.layout(kept), None)
+        found = search(request, low, high, open_part(state.files), None)
+        if not own.schema:
+            return pa.table({NOTHING: pa.nulls(0 if found is None else found.num_rows, pa.bool_())})
+        if found is None:
+            return arrow_schema(own.schema).empty_table()
+        return found.select(column_names(len(own.schema)))
 
     def base(self, name: str, rows: Sequence[Row]) -> Mapping[Row, algebra.Provenance]:
         """Rows of relations stand for themselves."""

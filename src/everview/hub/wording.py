@@ -61,7 +61,7 @@ def words_of(relations: Iterable[LatticeTable], circuit: Circuit) -> Words:
     tables = {table.name: table.relation.name for table in relations}
     tables |= {kept.name: name for name, kept in circuit.views.items()}
     for operator in circuit.operators.values():
-        for kept in (*operator.kept, *operator.own):
+        for kept in (*operator.kept, *operator.searched):
             tables.setdefault(kept.name, operators[operator.name])
     return Words(operators, {name: tables.get(name, name) for name in (*tables, *circuit.kept)})
 

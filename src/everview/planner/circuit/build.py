@@ -118,9 +118,9 @@ class Builder:
             case _:
                 raise AssertionError(f"{type(flat).__name__} remembers something")
 
-    def keep_everywhere(self, scan: Scan) -> Kept:
-        """Keep the rows of a relation or operator for one that is run apart by keys that they do not have."""
-        change, width = self.change(scan), len(scan.schema)
+    def keep_everywhere(self, flat: Plan) -> Kept:
+        """Keep the rows of a flat plan for an operator that is run apart by keys that they do not have."""
+        change, width = self.change(flat), len(flat.schema)
         known = change, width, "everywhere"
         if known not in self._kept:
             kept = Kept(_named_by("k", known), change, width, (), everywhere=True)

@@ -7,7 +7,8 @@ last columns add up (a weight, or the sums of a group); a plan reads them by the
 - `x@delta`: how a relation or an operator `x` changes; the weight last.
 - `k@delta`: how the kept rows `k` change, made of the deltas of relations and operators, row by row.
 - `k@found`: what lookups found of the kept rows `k`, each once; the columns that add up last.
-- `x@s`: what a step `s` of the operator `x` made; of a recursion, the rows of a leaf (see `recursion`).
+- `x@s`: what a step `s` of the operator `x` made.
+- `@bound`, `@met`: what a derivation of a recursion knows so far (see `derivations`).
 
 An operator reads no more than changes of kept rows and what was found of them. All of it goes by the same
 keys, so an operator may be run apart for each part of the keys.
@@ -18,7 +19,7 @@ A name with `@rows` at its end reads the same table as a bag: the weight says ho
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from everview.language.aggregates import SortKey
@@ -26,20 +27,24 @@ from everview.language.plan import Plan, Scan, Schema, walk_plan
 from everview.language.types import BIGINT, Field
 
 __all__ = [
+    "BOUND",
+    "LEVEL",
+    "MET",
+    "NUMBER",
+    "PLACE",
     "WEIGHT",
     "Circuit",
-    "Given",
+    "Derivation",
     "Keeping",
     "Kept",
+    "Leaf",
     "Lookup",
     "Operator",
     "Recursion",
-    "Relation",
-    "Variant",
+    "Step",
     "changed_scan",
     "delta_scan",
     "found_scan",
-    "leaf_scan",
     "plans_of",
     "rows_scan",
     "source_of",
@@ -49,6 +54,12 @@ __all__ = [
 ]
 
 WEIGHT = Field("weight", BIGINT, nullable=False)
+LEVEL = Field("level", BIGINT, nullable=False)
+"""How many rows of a recursion stand above each other under a row, at most, in the derivation that it came by."""
+PLACE = Field("place", BIGINT, nullable=False)
+"""The place of a row among those of its level."""
+NUMBER = Field("number", BIGINT, nullable=False)
+BOUND, MET = "@bound", "@met"
 _DELTA, _FOUND, _ROWS = "@delta", "@found", "@rows"
 
 
@@ -100,47 +111,95 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
-    """A relation of a recursion."""
+class Leaf:
+    """Rows that a recursion reads: those of an input, or of a relation of its own.
 
-    leaf: str
-    schema: Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """An input of a recursion: its rows, 1 or 0 for whether each was there, and the same for whether it is.
-
-    When it is `watched`, rows that come may take away what was derived; rows that go always may.
+    They are `kept` as a whole, and once more for each set of columns that they are found `by`. An input has the
+    weight behind its columns, a relation of the group the level of a row.
     """
 
-    leaf: str
+    schema: Schema
     kept: Kept
-    counted: Plan
-    watched: bool
+    by: tuple[tuple[tuple[int, ...], Kept], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """What a relation, by its place in the group, derives from new rows of the leaf `changed`."""
+class Step:
+    """Rows of a leaf that meet those so far: the columns `path` are equal to `keys`, and a condition holds.
 
-    relation: int
-    changed: str
-    plan: Plan
+    `keys` is a plan over the rows so far (`BOUND`), `safe` says where NULL meets NULL; the condition is a plan
+    over those rows, followed by what the leaf's have (`MET`).
+    """
+
+    leaf: int
+    keys: Plan
+    path: tuple[int, ...]
+    safe: tuple[bool, ...]
+    condition: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """What follows for the relation `head` from rows that are given (see `derivations`).
+
+    Those that `begin` leaves go through all steps, and stay if no row meets one of the absences; `made` is a
+    plan over what is known in the end.
+    """
+
+    head: int
+    begin: Plan | None
+    steps: tuple[Step, ...]
+    absences: tuple[Step, ...]
+    made: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Recursion:
-    """A group of relations that are defined by each other (see `recursion`); `own` keeps their rows.
+    """A group of relations that are defined by each other: the first of its leaves, before the inputs.
 
     `stable` is a column of each relation, by which the group may be run apart (see `stability`), or nothing.
     """
 
-    relations: tuple[Relation, ...]
-    inputs: tuple[Given, ...]
-    variants: tuple[Variant, ...]
-    own: Kept
+    leaves: tuple[Leaf, ...]
+    relations: int
+    from_rows: tuple[tuple[int, Derivation], ...]
+    """What rows of a leaf derive: rows of the head, and their levels."""
+    from_forbidden: tuple[tuple[int, Derivation], ...]
+    """What rows of an input, which may not be there, would derive if they were not."""
+    support: tuple[Derivation, ...]
+    """Of rows of the head, the numbers of those that earlier rows derive."""
+    returns: tuple[Derivation, ...]
+    """Of rows of the head, those that can be derived, and their levels."""
     stable: tuple[int, ...] = ()
+
+    @property
+    def own(self) -> tuple[Kept, ...]:
+        """Where the rows of its relations are kept."""
+        return _tables(self.leaves[: self.relations])
+
+    @property
+    def inputs(self) -> tuple[Leaf, ...]:
+        """What it reads."""
+        return self.leaves[self.relations :]
+
+    @property
+    def searched(self) -> tuple[Kept, ...]:
+        """Where the rows of its inputs are kept, those among them whose changes it reads."""
+        return _tables(self.inputs)
+
+    def plans(self) -> Iterator[Plan]:
+        """All plans that its rounds run."""
+        started = (derivation for _, derivation in (*self.from_rows, *self.from_forbidden))
+        for derivation in (*started, *self.support, *self.returns):
+            steps = (*derivation.steps, *derivation.absences)
+            yield from (step.keys for step in steps)
+            yield from (step.condition for step in steps if step.condition is not None)
+            yield from (plan for plan in (derivation.begin, derivation.made) if plan is not None)
+
+
+def _tables(leaves: Iterable[Leaf]) -> tuple[Kept, ...]:
+    found = (kept for leaf in leaves for kept in (leaf.kept, *(kept for _, kept in leaf.by)))
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +221,26 @@ class Operator:
     recursion: Recursion | None = None
 
     @property
-    def own(self) -> tuple[Kept, ...]:
-        """The kept rows that it makes itself, and looks up as they were."""
-        return (self.recursion.own,) if self.recursion is not None else ()
+    def remembers(self) -> bool:
+        """Whether it needs to know more than what changes."""
+        return bool(self.lookups) or self.recursion is not None
+
+    @property
+    def searched(self) -> tuple[Kept, ...]:
+        """The kept rows that a recursion finds by itself, round by round."""
+        return (*self.recursion.own, *self.recursion.searched) if self.recursion is not None else ()
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """The kept rows whose changes it reads, and which it looks up."""
-        found = dict.fromkeys(lookup.kept for lookup in self.lookups)
-        return tuple(kept for kept in found if kept not in self.own)
+        """The kept rows whose changes it reads."""
+        if self.recursion is not None:
+            return tuple(dict.fromkeys(leaf.kept for leaf in self.recursion.inputs))
+        return tuple(dict.fromkeys(lookup.kept for lookup in self.lookups))
 
     @property
     def reads(self) -> frozenset[str]:
         """The relations and operators whose deltas it reads."""
-        if not self.lookups:
+        if not self.remembers:
             return sources(self.change) if self.change is not None else frozenset()
         return frozenset(source for kept in self.kept for source in sources(kept.change))
 
@@ -204,11 +269,6 @@ def changed_scan(kept: Kept) -> Scan:
 def found_scan(kept: Kept) -> Scan:
     """What was found of kept rows."""
     return Scan(kept.name + _FOUND, kept.schema)
-
-
-def leaf_scan(leaf: str, schema: Schema, when: str) -> Scan:
-    """The rows of a leaf of a recursion: `old` ones, `new` ones, or `all`."""
-    return Scan(f"{leaf}@{when}", schema)
 
 
 def rows_scan(table: Scan) -> Scan:
@@ -252,6 +312,5 @@ def plans_of(circuit: Circuit, view: str) -> Iterator[Plan]:
         yield from (plan for _, plan in operator.steps)
         yield from (plan for plan in (operator.change, operator.first) if plan is not None)
         if operator.recursion is not None:
-            yield from (given.counted for given in operator.recursion.inputs)
-            yield from (variant.plan for variant in operator.recursion.variants)
+            yield from operator.recursion.plans()
         wanted += [source for source in operator.reads if source not in circuit.views]

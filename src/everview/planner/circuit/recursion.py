@@ -1,59 +1,29 @@
-"""Recursion: all relations that are defined by each other are one operator, kept by semi-naive rounds.
+"""Recursion: all relations that are defined by each other are one operator, kept by rounds of derivations.
 
-The bodies of the group are plans over leaves: the relations of the group, and inputs that do not read it. A
-leaf has three tables: its rows as they were (`@old`), those that came last (`@new`), and both (`@all`). A
-body treats every combination of rows by itself, so it has a variant for each place where a leaf stands: new
-rows there, all in the places after it, old ones in those before it. Together the variants derive all that
-follows from new rows and not from old ones alone, from each combination once.
+Every row of the group is kept with a level, one above those of the group's rows that it was first derived
+from. So each row has a derivation from rows that come before it: by level, then by relation, then by a place
+that its values give it. A row that loses a derivation and has another one from earlier rows is proved; where
+there is none it goes, and so on with what it was used for. What went and can still be derived comes back, and
+what is new derives more (see `everview.hub.recursing`).
 
-A round runs the variants of the leaves that have new rows. In the first these are inputs, with all their rows
-when it begins from nothing; what a round derives and was not known is new in the next.
+The bodies are clauses: joins of atoms, which are relations of the group or inputs that do not read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from everview.errors import ProgramError
-from everview.language.expressions import Call, Column, Expression, Literal, conjunction
-from everview.language.plan import (
-    Distinct,
-    Except,
-    Filter,
-    Fixpoint,
-    Intersect,
-    Join,
-    JoinKind,
-    Plan,
-    Project,
-    RecursiveScan,
-    Scan,
-    Schema,
-    UnionAll,
-    map_inputs,
-    rewrite,
-    walk_plan,
-)
-from everview.language.recursion import NotMonotoneError, group_clauses, reads_group
+from everview.language.expressions import Literal
+from everview.language.plan import Filter, Fixpoint, Plan, Project, RecursiveScan, Scan, Schema
+from everview.language.recursion import Absence, Clause, NotMonotoneError, group_clauses
 from everview.language.types import BIGINT, Field
-from everview.planner.circuit.parts import (
-    Given,
-    Keeping,
-    Kept,
-    Lookup,
-    Operator,
-    Recursion,
-    Relation,
-    Variant,
-    changed_scan,
-    found_scan,
-    leaf_scan,
-)
+from everview.planner.circuit.derivations import Derivations
+from everview.planner.circuit.parts import LEVEL, Keeping, Kept, Leaf, Operator, Recursion
 from everview.planner.circuit.stability import stable_columns
-from everview.planner.circuit.weighted import ZERO, columns, compare, positive, project, sum_up
-from everview.planner.conditions import conjuncts
+from everview.planner.circuit.weighted import columns, compare
 
 if TYPE_CHECKING:
     from everview.planner.circuit.build import Builder
@@ -65,31 +35,29 @@ _TAG = Field("relation", BIGINT, nullable=False)
 
 def shown(plan: Fixpoint, name: str) -> Plan:
     """The rows of the relation that a Fixpoint shows, of all rows that the operator of its group has."""
-    rows = Scan(name, _schema(plan))
-    if len(plan.names) == 1:
-        return rows
-    place = plan.names.index(plan.result)
-    start = 1 + sum(map(len, plan.schemas[:place]))
-    mine = Filter(rows, compare(columns(rows)[0], "=", Literal(place, BIGINT)))
+    rows = _rows_of(plan, name, plan.names.index(plan.result))
     names = tuple(column.name for column in plan.schema)
-    return Project(mine, columns(rows)[start : start + len(plan.schema)], names)
+    return Project(rows, columns(rows)[: len(plan.schema)], names)
 
 
 def _schema(plan: Fixpoint) -> Schema:
-    """The columns of a group: of one relation its own; of several which one it is, then those of all."""
+    """Of one relation its own columns; of several which one it is, then those of all; and the level."""
     if len(plan.names) == 1:
-        return plan.schema
+        return (*plan.schema, LEVEL)
     every = (replace(column, nullable=True) for schema in plan.schemas for column in schema)
-    return (_TAG, *every)
+    return (_TAG, *every, LEVEL)
 
 
-def _places(plan: Fixpoint, stable: Sequence[int]) -> list[int]:
-    """Where the group has the stable columns of its relations."""
-    start, places = 0 if len(plan.names) == 1 else 1, []
-    for schema, place in zip(plan.schemas, stable, strict=False):
-        places.append(start + place)
-        start += len(schema)
-    return places
+def _rows_of(plan: Fixpoint, name: str, place: int) -> Plan:
+    """The rows of one relation, and their levels."""
+    rows = Scan(name, _schema(plan))
+    if len(plan.names) == 1:
+        return rows
+    every, start = columns(rows), 1 + sum(map(len, plan.schemas[:place]))
+    schema = plan.schemas[place]
+    mine = Filter(rows, compare(every[0], "=", Literal(place, BIGINT)))
+    names = tuple(column.name for column in (*schema, LEVEL))
+    return Project(mine, (*every[start : start + len(schema)], every[-1]), names)
 
 
 def _title(plan: Fixpoint, stable: Sequence[int]) -> str:
@@ -98,149 +66,87 @@ def _title(plan: Fixpoint, stable: Sequence[int]) -> str:
 
 
 def recursion(builder: Builder, name: str, plan: Fixpoint) -> Operator:
-    """The operator of a group: it reads all rows of its inputs, and all of its own."""
+    """The operator of a group: it reads changes of its inputs, and finds what meets them."""
     try:
-        group_clauses(plan)
+        clauses = group_clauses(plan)
     except NotMonotoneError as error:
         raise ProgramError(
             f"the recursion over {', '.join(plan.names)} cannot be kept: {error}",
             hint="let it read a view that is not part of the recursion",
         ) from None
-    bodies = _Bodies(builder, name, plan)
-    opened = [bodies.opened(body) for body in plan.plans]
-    variants = [
-        Variant(head, leaf, changed) for head, body in enumerate(opened) for leaf, changed in _variants(body)
-    ]
-    watched = frozenset(leaf for body in opened for leaf in _watched(body))
     stable = stable_columns(plan)
-    rows = Scan(name, _schema(plan))
-    own = builder.keep(rows, [columns(rows)[place] for place in _places(plan, stable)])
-    inputs = tuple(
-        _given(leaf, builder.keep_everywhere(scan) if stable else builder.keep(scan, ()), leaf in watched)
-        for scan, leaf in bodies.inputs.items()
-    )
-    relations = tuple(
-        Relation(leaf, schema) for leaf, schema in zip(bodies.relations.values(), plan.schemas, strict=True)
+    leaves = _Leaves(builder, name, plan, clauses, apart=bool(stable))
+    made = [
+        Derivations(clause, number, schema, leaves.number, leaves.numbers)
+        for number, (relation, schema) in enumerate(zip(plan.names, plan.schemas, strict=True))
+        for clause in clauses[relation]
+    ]
+    from_rows = tuple(found for one in made for found in one.by_atoms())
+    from_forbidden = tuple(found for one in made for found in one.by_absences())
+    support, returns = tuple(one.support() for one in made), tuple(one.returns() for one in made)
+    every = (*(found for _, found in (*from_rows, *from_forbidden)), *support, *returns)
+    for derivation in every:
+        for step in (*derivation.steps, *derivation.absences):
+            leaves.find(step.leaf, step.path)
+    found = Recursion(
+        leaves.made(), len(plan.names), from_rows, from_forbidden, support, returns, stable
     )
     return Operator(
-        name,
-        _schema(plan),
-        _title(plan, stable),
-        Keeping.FULL,
-        (*(Lookup(given.kept, None) for given in inputs), Lookup(own, None)),
-        (),
-        None,
-        recursion=Recursion(relations, inputs, tuple(variants), own, stable),
+        name, _schema(plan), _title(plan, stable), Keeping.DELTA, (), (), None, recursion=found
     )
-
-
-def _given(leaf: str, kept: Kept, watched: bool) -> Given:  # noqa: FBT001  (one of three)
-    width = kept.width
-    found, changed = found_scan(kept), changed_scan(kept)
-    *own, weight = columns(found)
-    both = UnionAll((project(found, (*own, weight, weight)), project(changed, (*own, ZERO, weight))))
-    counted = sum_up(both, width)
-    before, after = columns(counted)[width:]
-    return Given(leaf, kept, project(counted, (*own, positive(before), positive(after))), watched)
 
 
 @dataclass(slots=True)
-class _Bodies:
-    """The bodies of a group, opened down to leaves."""
+class _Leaves:
+    """What the clauses of a group read, each once, and how it is found."""
 
     builder: Builder
     name: str
     plan: Fixpoint
-    inputs: dict[Scan, str] = field(default_factory=dict)
-    """The relations and operators that are read, each with its leaf."""
-    relations: dict[str, str] = field(init=False)
-    """The leaves of the group's relations."""
+    clauses: dict[str, tuple[Clause, ...]]
+    apart: bool
+    numbers: dict[str, int] = field(init=False)
+    """The relations of the group."""
+    _inputs: dict[Plan, int] = field(default_factory=dict)
+    _paths: dict[int, dict[tuple[int, ...], None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.relations = {name: f"{self.name}@r{place}" for place, name in enumerate(self.plan.names)}
+        self.numbers = {name: number for number, name in enumerate(self.plan.names)}
+        for found in self.clauses.values():
+            for clause in found:
+                for part in (*clause.atoms, *(absence.plan for absence in clause.absences)):
+                    if not isinstance(part, RecursiveScan):
+                        flat = self.builder.flat(part)
+                        self._inputs.setdefault(flat, len(self.numbers) + len(self._inputs))
 
-    def opened(self, plan: Plan) -> Plan:
-        """The plan over leaves. All rows are sets here, so DISTINCT says nothing."""
-        match plan:
-            case RecursiveScan(name, schema) if name in self.relations:
-                return Scan(self.relations[name], schema)
-            case Distinct(child):
-                return self.opened(child)
-            case Join(JoinKind.INNER):
-                return _by_columns(replace(plan, left=self.opened(plan.left), right=self.opened(plan.right)))
-            case Filter() | Project() | UnionAll():
-                return map_inputs(plan, self.opened)
-            case _ if reads_group(plan, self.plan.names):
-                return map_inputs(plan, self.opened)
-            case _:
-                return rewrite(self.builder.flat(plan), self._leaf)
+    def number(self, part: Plan | Absence) -> int:
+        """The leaf that an atom or an absence reads."""
+        if isinstance(part, RecursiveScan):
+            return self.numbers[part.name]
+        plan = part.plan if isinstance(part, Absence) else part
+        return self._inputs[self.builder.flat(plan)]
 
-    def _leaf(self, node: Plan) -> Plan:
-        if not isinstance(node, Scan):
-            return node
-        return Scan(self.inputs.setdefault(node, f"{self.name}@i{len(self.inputs)}"), node.schema)
+    def find(self, leaf: int, path: tuple[int, ...]) -> None:
+        """Let a leaf's rows be found by some of their columns."""
+        self._paths.setdefault(leaf, {})[path] = None
 
+    def made(self) -> tuple[Leaf, ...]:
+        """All of them, those of the group first."""
+        relations = (
+            self._leaf(number, _rows_of(self.plan, self.name, number), schema, None)
+            for number, schema in enumerate(self.plan.schemas)
+        )
+        inputs = (self._leaf(number, flat, flat.schema, flat) for flat, number in self._inputs.items())
+        return (*relations, *inputs)
 
-def _by_columns(join: Join) -> Plan:
-    """An inner join by the columns that it equates, what else it asks for above it: so columns can do it."""
-    width = len(join.left.schema)
-    equated: list[Expression] = []
-    others: list[Expression] = []
-    for part in conjuncts(join.condition):
-        match part:
-            case Call("=", (Column(one), Column(other))) if (one < width) != (other < width):
-                equated.append(part)
-            case _:
-                others.append(part)
-    if not equated or not others:
-        return join
-    return Filter(replace(join, condition=conjunction(equated)), conjunction(others))
+    def _leaf(self, number: int, rows: Plan, schema: Schema, given: Plan | None) -> Leaf:
+        every = tuple(range(len(schema)))
+        if given is None:
+            kept = self._by(rows, every)
+        else:
+            kept = self.builder.keep_everywhere(given) if self.apart else self.builder.keep(given, ())
+        paths = [path for path in self._paths.get(number, {}) if path not in ((), every)]
+        return Leaf(schema, kept, tuple((path, self._by(rows, path)) for path in paths))
 
-
-def _variants(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    """The plan with new rows in one place, for each place: the leaf there, and the plan."""
-    match plan:
-        case Scan(leaf, schema):
-            yield leaf, leaf_scan(leaf, schema, "new")
-        case Filter() | Project():
-            for leaf, changed in _variants(plan.input):
-                yield leaf, replace(plan, input=changed)
-        case UnionAll(inputs):
-            for part in inputs:
-                yield from _variants(part)
-        case Join() | Intersect() | Except():
-            left, right = _changing(plan)
-            if left:
-                for leaf, changed in _variants(plan.left):
-                    yield leaf, replace(plan, left=changed, right=_at(plan.right, "all"))
-            if right:
-                for leaf, changed in _variants(plan.right):
-                    yield leaf, replace(plan, left=_at(plan.left, "old"), right=changed)
-        case _:
-            raise AssertionError(f"{type(plan).__name__} is no part of a recursion")
-
-
-def _changing(plan: Join | Intersect | Except) -> tuple[bool, bool]:
-    """On which sides more rows give more rows; on the others they may also take rows away."""
-    match plan:
-        case Join(JoinKind.INNER | JoinKind.SEMI) | Intersect():
-            return True, True
-        case Join(JoinKind.RIGHT):
-            return False, True
-        case _:
-            return True, False
-
-
-def _watched(plan: Plan) -> Iterator[str]:
-    """The leaves of which new rows may take rows away."""
-    for node in walk_plan(plan):
-        if isinstance(node, Join | Intersect | Except):
-            sides = zip(_changing(node), (node.left, node.right), strict=True)
-            for side in (side for changes, side in sides if not changes):
-                yield from (leaf.name for leaf in walk_plan(side) if isinstance(leaf, Scan))
-
-
-def _at(plan: Plan, when: str) -> Plan:
-    return rewrite(
-        plan, lambda node: leaf_scan(node.name, node.schema, when) if isinstance(node, Scan) else node
-    )
+    def _by(self, rows: Plan, path: Sequence[int]) -> Kept:
+        return self.builder.keep(rows, [columns(rows)[place] for place in path])
