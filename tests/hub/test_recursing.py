@@ -105,6 +105,24 @@ def test_views_of_one_group_share_its_operator():
     assert sum(operator.recursion is not None for operator in circuit.operators.values()) == 1
 
 
+def test_a_change_reads_what_it_touches_and_no_more():
+    """Of a hundred paths only the one that breaks, and is mended, is looked at."""
+    program = Program.parse(
+        f"{TABLES} CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(x, y) AS (SELECT a, b FROM e UNION "
+        "SELECT t.x, e.b FROM t JOIN e ON t.y = e.a) SELECT x, y FROM t"
+    )
+    circuit = RecursiveCircuit(program)
+    steps = [(10 * path + step, 10 * path + step + 1) for path in range(100) for step in range(4)]
+    circuit.refresh({"e": dict.fromkeys(steps, 1)})
+    assert len(circuit.rows("v")) == 1000
+    circuit.read_by_recursions = 0
+    circuit.refresh({"e": {(501, 502): -1}})
+    assert len(circuit.rows("v")) == 994
+    circuit.refresh({"e": {(501, 502): 1}})
+    assert len(circuit.rows("v")) == 1000
+    assert 0 < circuit.read_by_recursions < 150
+
+
 def without(**parts):
     """A recursion that lacks some of its parts."""
     return lambda *given: replace(Recursion(*given), **parts)

@@ -10,13 +10,17 @@ import re
 from contextlib import contextmanager
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.hub.quick import quickly
 
 from everview import Program, Site
 from everview.engines.reference.evaluate import evaluate_views
+from everview.errors import StoreError
 from everview.hub import Hub
 from everview.hub.costs import Choice, Costs
+from everview.hub.files import open_files
+from everview.hub.record import commit
 from everview.testing.fuzz.datalog import RuleCase, check_rules, rule_case
 
 PROGRAMS = 25
@@ -153,3 +157,34 @@ def test_a_recursion_is_computed_anew_with_its_view(spark, tmp_path, monkeypatch
                 assert hub.rows(view) == sorted(result.rows) != []
             hub.delete("edge", [(4, 0)])  # what was computed anew is carried on
             hub.refresh()
+
+
+def test_a_store_from_before_there_were_levels_gets_them_with_its_next_refresh(spark, tmp_path):
+    program = Program.parse(
+        "CREATE TABLE e (a BIGINT, b BIGINT); CREATE MATERIALIZED VIEW t AS WITH RECURSIVE r(x, y) AS "
+        "(SELECT a, b FROM e UNION SELECT r.x, e.b FROM r JOIN e ON r.y = e.a) SELECT x, y FROM r"
+    )
+    with quickly(Hub.open(tmp_path / "hub", program, spark=spark)) as hub:
+        hub.insert("e", [(0, 1), (1, 2), (2, 0), (2, 3)])
+        hub.refresh()
+        names = {kept.name for one in hub._store.catalog.circuit.operators.values() for kept in one.searched}
+        record = hub._store.record
+    # An older version has neither these tables nor the word that they are there.
+    tables = {name: runs for name, runs in record.tables.items() if name not in names}
+    assert len(tables) < len(record.tables)
+    old = msgspec.structs.replace(
+        record, number=record.number + 1, epoch=record.epoch + 1, tables=tables, levels=False, format=6
+    )
+    commit(open_files(tmp_path / "hub"), old)
+    with quickly(Hub.open(tmp_path / "hub", program, spark=spark)) as hub:
+        assert len(hub.rows("t")) == 12
+        with pytest.raises(StoreError, match="refresh once"):
+            hub.why("t", (0, 3))
+        hub.delete("e", [(1, 2)])
+        report = hub.refresh()
+        assert sorted(hub.rows("t")) == [(0, 1), (2, 0), (2, 1), (2, 3)]
+        assert (report.changes["t"].appeared, report.changes["t"].disappeared) == (0, 8)
+        assert hub.why("t", (2, 1))
+        hub.insert("e", [(1, 2)])
+        hub.refresh()
+        assert len(hub.rows("t")) == 12

@@ -124,8 +124,13 @@ class Costs:
         for name, operator in self.catalog.circuit.operators.items():
             if name not in group.operators:
                 continue
-            if not operator.lookups:
+            if not operator.remembers:
                 changed[name] = _sum(changed, operator.reads)
+                continue
+            if operator.recursion is not None:
+                rows = _sum(changed, operator.reads)
+                changed[name] = rows * self._derived(operator)
+                cost += (SEARCH + 2 * WORK) * changed[name]
                 continue
             incoming = {kept.name: _sum(changed, sources(kept.change)) for kept in operator.kept}
             asking = max(incoming.values())
@@ -154,15 +159,28 @@ class Costs:
             if name not in group.operators:
                 continue
             sizes[name] = self._made(operator, sizes)
-            if operator.lookups:
+            if operator.remembers:
                 cost += WORK * sum(_sum(sizes, sources(kept.change)) for kept in operator.kept)
+            if operator.recursion is not None:
+                cost += 2 * WORK * sizes[name]
         return cost + WRITE * self._kept(group, sizes)
 
     def _made(self, operator: Operator, sizes: Mapping[str, float]) -> float:
         """How many rows an operator has: as many as it reads, of an aggregate as many as there are groups."""
         read = _sum(sizes, operator.reads)
+        if operator.recursion is not None:
+            return read * self._derived(operator)
         groups = self._size(operator.kept[0].name) if operator.title == "Aggregate" else 0
         return min(read, groups) if groups else read
+
+    def _derived(self, operator: Operator) -> float:
+        """How many rows of a recursion there are for each that it reads."""
+        recursion = operator.recursion
+        if recursion is None:
+            return 0.0
+        read = sum(self._size(leaf.kept.name) for leaf in recursion.inputs)
+        own = sum(self._size(leaf.kept.name) for leaf in recursion.leaves[: recursion.relations])
+        return max(1.0, own / read) if read else 1.0
 
     def _kept(self, group: Group, changed: Mapping[str, float]) -> float:
         kept = self.catalog.circuit.kept

@@ -10,6 +10,7 @@ import pyarrow as pa
 from everview.hub.leaves import Found
 from everview.hub.memory import Memory
 from everview.hub.rowset import without_null
+from everview.language.plan import Plan
 from everview.planner.circuit.parts import BOUND, MET, Derivation, Step
 
 __all__ = ["Meet", "derive"]
@@ -18,7 +19,9 @@ Meet = Callable[[int, tuple[int, ...], pa.Table], Found]
 """The rows of a leaf that meet keys of some of its columns."""
 
 
-def derive(memory: Memory, derivation: Derivation, given: pa.Table, meet: Meet, *, allowed: Meet | None) -> pa.Table:
+def derive(
+    memory: Memory, derivation: Derivation, given: pa.Table, meet: Meet, *, allowed: Meet | None
+) -> pa.Table:
     """What follows from rows of its first schema; absences are those of rows that `allowed` finds."""
     bound = given
     if derivation.begin is not None:
@@ -28,8 +31,8 @@ def derive(memory: Memory, derivation: Derivation, given: pa.Table, meet: Meet, 
         bound = _beside(bound.take(pa.array(found.mine)), found.rows)
         if step.condition is not None:
             bound = _run(memory, MET, step.condition, bound)
-    for step in derivation.absences if allowed is not None else ():
-        if bound.num_rows:
+    if allowed is not None:
+        for step in derivation.absences:
             bound = _without(memory, step, bound, allowed)
     return _run(memory, BOUND, derivation.made, bound)
 
@@ -62,7 +65,7 @@ def _beside(left: pa.Table, right: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])
 
 
-def _run(memory: Memory, name: str, plan: object, rows: pa.Table) -> pa.Table:
+def _run(memory: Memory, name: str, plan: Plan, rows: pa.Table) -> pa.Table:
     memory.put(name, (), rows)
     memory.run("@derived", plan)
     return memory.table("@derived")

@@ -112,6 +112,7 @@ def _before(record: Record, made: Catalog) -> Record:
     now = time.time_ns() // 1000
     return msgspec.structs.replace(
         record,
+        levels=True,  # all that is computed is computed anew
         program=made.program.hash,
         number=record.number + 1,
         epoch=record.epoch + 1,

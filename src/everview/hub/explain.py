@@ -44,6 +44,9 @@ def _describe(catalog: Catalog, operator: Operator, depth: int, lines: list[str]
         keys = ", ".join(kept.schema[place].name for place in named) or "nothing: all rows"
         some = f", the first {take} of a key" if take is not None else ""
         lines.append(f"{'  ' * depth}  looks up {kept.name} by {keys}{some}")
+    for kept in dict.fromkeys(operator.searched):
+        keys = ", ".join(kept.schema[place].name for place in kept.keys) or "whole rows"
+        lines.append(f"{'  ' * depth}  finds {kept.name} by {keys}, round by round")
     for source in sorted(operator.reads):
         if source in catalog.program.relations or source in catalog.program.views:
             lines.append(f"{'  ' * (depth + 1)}{source}")

@@ -140,6 +140,9 @@ class Own(_Stored):
         return joined(_met(rows, path, keys), _met(self.added, path, keys))
 
     def levels(self, rows: pa.Table) -> Found:
-        """The rows among these that are there."""
+        """The rows among these that were there, and have not gone."""
         every = tuple(range(self._width))
-        return self.now(every, rows.select(every) if every else rows)
+        keys = rows.select(every) if every else rows
+        found = Rows(self.schema)
+        found.append(self.gone.lacks(self.find(every, keys)))
+        return _met(found, every, keys)

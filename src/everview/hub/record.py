@@ -18,7 +18,7 @@ from everview.hub.runs import Run
 
 __all__ = ["FOLDER", "FORMAT", "Record", "commit", "forget", "latest", "read", "refreshes", "require_epoch"]
 
-FORMAT = 6
+FORMAT = 7
 FOLDER = "refreshes"
 
 
@@ -39,6 +39,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     made_us: int = 0
     ids: bool = False
     """Whether whole rows of relations are found by their ids: since format 4."""
+    levels: bool = False
+    """Whether rows of recursions are kept with their levels: since format 7."""
     changed: dict[str, str] = msgspec.field(default_factory=dict)
     """Table → a name for its contents, new with every change; merged runs have the same contents."""
     refreshed_us: int = 0
@@ -91,7 +93,7 @@ def read(files: Files, number: int) -> Record:
             f"{path} is damaged: restore it, or remove it to go back a refresh", path=path
         ) from error
     # Before format 3 there was a record for each refresh and no other; before format 5 there were no gates;
-    # before format 6 nobody but the hub wrote.
+    # before format 6 nobody but the hub wrote; before format 7 recursions had no levels.
     return msgspec.structs.replace(
         record, number=record.number if record.format > 2 else number, format=FORMAT
     )
@@ -101,7 +103,7 @@ def latest(files: Files, program: str) -> Record:
     """The state of the store, or the empty one; StoreError when it is another program's or newer."""
     numbers = refreshes(files)
     if not numbers:
-        return Record(refresh=0, program=program, ids=True)
+        return Record(refresh=0, program=program, ids=True, levels=True)
     record = read(files, numbers[-1])
     if record.program != program:
         raise StoreError(

@@ -26,7 +26,7 @@ from everview.hub.memory import Memory
 from everview.hub.rowset import RowSet
 from everview.hub.searching import TooManyError
 from everview.language.plan import Schema
-from everview.planner.circuit.parts import LEVEL, Derivation, Operator, Recursion, WEIGHT
+from everview.planner.circuit.parts import WEIGHT, Derivation, Operator, Recursion
 
 __all__ = ["recur"]
 
@@ -98,7 +98,9 @@ class _Group:
     def _sets(self) -> list[RowSet]:
         return [RowSet(own.schema, len(own.schema) - 2) for own in self._own]
 
-    def _doubt(self, doubted: Sequence[RowSet], derivation: Derivation, rows: pa.Table, *, given: bool) -> None:
+    def _doubt(
+        self, doubted: Sequence[RowSet], derivation: Derivation, rows: pa.Table, *, given: bool
+    ) -> None:
         """Doubt what the rows may have supported: what they derived, if that was not from far above it."""
         if not rows.num_rows:
             return
@@ -141,9 +143,7 @@ class _Group:
         ]
         for derivation, rows in changed:
             if rows.num_rows:
-                made[derivation.head].append(
-                    self._inside(derivation.head, self._derived(derivation, rows))
-                )
+                made[derivation.head].append(self._inside(derivation.head, self._derived(derivation, rows)))
         new = [self._added(own, tables) for own, tables in zip(self._own, made, strict=True)]
         while any(rows.num_rows for rows in new):
             made = [[] for _ in self._own]
@@ -169,7 +169,7 @@ class _Group:
         levels = rows.column(len(own.schema) - 2).to_numpy()
         if len(levels) and levels.min() != levels.max():
             rows = rows.take(pa.array(np.argsort(levels, kind="stable")))
-        rows = own.added.lacks(own.added.once(rows))
+        rows = own.added.fresh(rows)
         there = np.zeros(rows.num_rows, dtype=bool)
         there[own.levels(rows).mine] = True
         fresh = own.placed(rows.filter(pa.array(~there)) if there.any() else rows)
@@ -205,7 +205,10 @@ class _Group:
                 if len(self._own) > 1:
                     columns[0] = pa.array(np.full(changed.num_rows, number, dtype=np.int64))
                 columns[start : start + width] = changed.columns[:width]
-                columns[-2:] = changed.column(width), pa.array(np.full(changed.num_rows, weight, dtype=np.int64))
+                columns[-2:] = (
+                    changed.column(width),
+                    pa.array(np.full(changed.num_rows, weight, dtype=np.int64)),
+                )
                 parts.append(pa.Table.from_arrays(columns, schema=arrow_schema((*schema, WEIGHT))))
             start += width
         return pa.concat_tables(parts)

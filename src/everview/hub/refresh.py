@@ -98,6 +98,7 @@ class Refreshing:
             refresh=self._before.refresh + 1,
             arrived=max([self._before.arrived, *(arrival.number for arrival in arrivals)]),
             made_us=time.time_ns() // 1000,
+            levels=True,
             changed={**self._before.changed, **dict.fromkeys(changed, uuid.uuid4().hex)},
             tables=tables,
         )
@@ -131,6 +132,7 @@ class Refreshing:
         common = self._spark, self._files, self._catalog, self._before, self._tasks
         vain = 0
         anew = [group for group, choice in choices.items() if choice.recomputed]
+        anew += [group for group in self._without_levels() if group not in anew]
         if not anew and EACH_ARRIVAL * sum(arrival.rows for arrival in arrivals) <= self._most:
             try:
                 return SmallRefresh(*common, self._most).run(arrivals), _told(choices)
@@ -139,6 +141,15 @@ class Refreshing:
         outcome = LargeRefresh(*common).run(arrivals, anew)
         outcome.jobs += vain
         return outcome, _told(choices)
+
+    def _without_levels(self) -> list[Group]:
+        """What an older version has kept by other tables."""
+        if self._before.levels or not self._before.refresh:
+            return []
+        recursive = {
+            name for name, one in self._catalog.circuit.operators.items() if one.recursion is not None
+        }
+        return [group for group in self._catalog.groups if group.operators & recursive]
 
 
 def _told(choices: Mapping[Group, Choice]) -> dict[str, Choice]:

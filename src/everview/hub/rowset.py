@@ -23,6 +23,8 @@ __all__ = ["Meeting", "RowSet", "Rows", "without_null"]
 
 Places = NDArray[np.int64]
 _NOWHERE = np.empty(0, dtype=np.int64)
+_NEAR = 1 << 15
+"""So many hashes are near enough to be asked for in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +70,26 @@ class Rows:
 
     def meet(self, path: tuple[int, ...], keys: Sequence[pa.ChunkedArray], rows: int) -> Meeting:
         """The rows whose columns `path` are equal to each of so many keys, NULL to NULL."""
+        asked = self.hashes(path, keys, rows)
+        if all(len(segment.hashes) <= _NEAR for segment in self._found_by(path)):
+            return self._met(path, keys, asked, None)
+        order = np.argsort(asked)  # neighbours are found in the same place
+        return self._met(path, keys, asked[order], order)
+
+    def _found_by(self, path: tuple[int, ...]) -> list[_Segment]:
         if path not in self._segments:
             self._segments[path] = [self._segment(path, 0)] if self.table.num_rows else []
-        asked = self.hashes(path, keys, rows)
+        return self._segments[path]
+
+    def _met(
+        self, path: tuple[int, ...], keys: Sequence[pa.ChunkedArray], asked: Hashes, order: Places | None
+    ) -> Meeting:
+        """What meets keys with these hashes; `order` is where each of them stands among the keys."""
         mine, theirs = [_NOWHERE], [_NOWHERE]
-        for segment in self._segments[path]:
-            starts = np.searchsorted(segment.hashes, asked)
-            ends = np.searchsorted(segment.hashes, asked, side="right")
-            owners = np.repeat(np.arange(rows), ends - starts)
-            first = np.cumsum(ends - starts) - (ends - starts)
-            within = np.arange(len(owners)) - first[owners]
-            mine.append(owners)
-            theirs.append(segment.places[starts[owners] + within])
+        for segment in self._found_by(path):
+            owners, places = _places(segment.hashes, asked)
+            mine.append(owners if order is None else order[owners])
+            theirs.append(segment.places[places])
         here, there = np.concatenate(mine), np.concatenate(theirs)
         same = np.ones(len(here), dtype=bool)
         for place, key in zip(path, keys, strict=True) if len(here) else ():
@@ -102,44 +112,50 @@ class RowSet(Rows):
 
     def add(self, rows: pa.Table) -> pa.Table:
         """Add rows, of several that are the same the first; return those that were not there."""
-        fresh = self.lacks(self.once(rows))
+        fresh = self.fresh(rows)
         self.append(fresh)
         return fresh
 
-    def lacks(self, rows: pa.Table) -> pa.Table:
-        """Those of the rows that are not in the set."""
-        return rows.filter(pa.array(~self.has(rows))) if self.table.num_rows else rows
-
-    def has(self, rows: pa.Table) -> NDArray[np.bool_]:
-        """Which of the rows are in the set."""
-        found = np.zeros(rows.num_rows, dtype=bool)
-        if self.table.num_rows and rows.num_rows:
-            found[self.meet(self._identity, self._keys(rows), rows.num_rows).mine] = True
-        return found
-
-    def once(self, rows: pa.Table) -> pa.Table:
-        """Each of the rows once, the first of it."""
+    def fresh(self, rows: pa.Table) -> pa.Table:
+        """Those of the rows that are not in the set, each once, the first of it."""
         keys = self._keys(rows)
         hashes = self.hashes(self._identity, keys, rows.num_rows)
-        left, found = np.argsort(hashes, kind="stable"), []
-        while len(left):
-            # One row of each hash; those of the same hash that are not equal to it are looked at again.
-            ordered = hashes[left]
-            first = np.ones(len(left), dtype=bool)
-            first[1:] = ordered[1:] != ordered[:-1]
-            found.append(left[first])
-            others = left[~first]
-            leaders = left[np.flatnonzero(first)[np.cumsum(first) - 1]][~first]
-            same = np.ones(len(others), dtype=bool)
-            for key in keys if len(others) else ():
-                same &= equal(key.take(pa.array(others)), key.take(pa.array(leaders)))
-            left = others[~same]
-        if not found or len(found[0]) == rows.num_rows:
+        once = _once(keys, hashes)
+        known = np.zeros(rows.num_rows, dtype=bool)
+        known[self._met(self._identity, keys, hashes[once], once).mine] = True
+        return rows.take(pa.array(once[~known[once]]))
+
+    def lacks(self, rows: pa.Table) -> pa.Table:
+        """Those of the rows that are not in the set."""
+        if not self.table.num_rows or not rows.num_rows:
             return rows
-        return rows.take(pa.array(np.sort(np.concatenate(found))))
+        known = np.zeros(rows.num_rows, dtype=bool)
+        known[self.meet(self._identity, self._keys(rows), rows.num_rows).mine] = True
+        return rows.filter(pa.array(~known))
 
     def _keys(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        return rows.columns[: len(self._identity)]
+        keys: list[pa.ChunkedArray] = rows.columns[: len(self._identity)]
+        return keys
+
+
+def _once(keys: Sequence[pa.ChunkedArray], hashes: Hashes) -> Places:
+    """Where each key stands for the first time, in the order of the hashes."""
+    order: Places = np.argsort(hashes, kind="stable")
+    left, found = order, [_NOWHERE]
+    while len(left):
+        # One row of each hash; those of the same hash that are not equal to it are looked at again.
+        ordered = hashes[left]
+        first = np.ones(len(left), dtype=bool)
+        first[1:] = ordered[1:] != ordered[:-1]
+        found.append(left[first])
+        others = left[~first]
+        leaders = left[np.flatnonzero(first)[np.cumsum(first) - 1]][~first]
+        same = np.ones(len(others), dtype=bool)
+        for key in keys if len(others) else ():
+            same &= equal(key.take(pa.array(others)), key.take(pa.array(leaders)))
+        left = others[~same]
+    places = np.concatenate(found)
+    return places[np.argsort(hashes[places], kind="stable")] if len(found) > 2 else places
 
 
 def without_null(keys: Sequence[pa.ChunkedArray], places: Places) -> NDArray[np.bool_]:
@@ -149,6 +165,20 @@ def without_null(keys: Sequence[pa.ChunkedArray], places: Places) -> NDArray[np.
         if key.null_count:
             valid &= pc.is_valid(key).to_numpy()[places]
     return valid
+
+
+def _places(hashes: Hashes, asked: Hashes) -> tuple[Places, Places]:
+    """Where hashes, both in their order, are the same: the places of those asked for, and of the others."""
+    starts = np.searchsorted(hashes, asked)
+    inside = starts < len(hashes)
+    known = np.flatnonzero(inside)[hashes[starts[inside]] == asked[inside]]
+    starts = starts[known]
+    counts = np.searchsorted(hashes, asked[known], side="right") - starts
+    if counts.all() and len(counts) == counts.sum():
+        return known, starts
+    owners = np.repeat(np.arange(len(known)), counts)
+    within = np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]
+    return known[owners], starts[owners] + within
 
 
 def _merge(segments: list[_Segment]) -> None:

@@ -184,6 +184,8 @@ class SmallRefresh:
     def _compute(self, operator: Operator) -> None:
         """One operator's delta."""
         touched = self._is_touched(operator)
+        if touched and operator.recursion is not None:
+            self._put_changes(operator.kept)  # it may have become ready within this round
         for wanted in self._wanted(operator) if touched else ():
             put_found(self._memory, found_table(wanted), self._found.pop(wanted.known))
             if is_too_little(self._memory, wanted):

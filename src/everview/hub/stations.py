@@ -166,9 +166,7 @@ class _Station:
                     break
         plant = self._plant
         finder = Stored(lambda name: plant.parts[name], plant.layouts, plant.hashed, self._opened)
-        return operate(
-            self._memory, operator, touched=True, first=False, finder=finder, within=self._range
-        )
+        return operate(self._memory, operator, touched=True, first=False, finder=finder, within=self._range)
 
     def _keep(self, kept: Kept) -> None:
         """Sort kept rows; the same ones meet here and are added up."""

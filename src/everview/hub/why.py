@@ -21,7 +21,7 @@ from everview.engines.spark.types import (
     column_names,
     from_arrow,
 )
-from everview.errors import LimitError
+from everview.errors import LimitError, StoreError
 from everview.hub.contents import contents
 from everview.hub.files import Files
 from everview.hub.jobs import job
@@ -121,6 +121,12 @@ class _Witnesses:
         recursion = state.catalog.circuit.operators[name].recursion
         if recursion is None:
             raise AssertionError(f"{name} is no recursion")
+        if not state.record.levels:
+            raise StoreError(
+                f"the recursion of {', '.join(group.names)} was kept by an older Everview, in tables that this "
+                "one does not read: refresh once with new rows, and ask again",
+                path=state.files.uri(""),
+            )
         scans = {}
         for place, (relation, own) in enumerate(zip(group.names, recursion.leaves, strict=False)):
             scan = scans[relation] = Scan(f"everview_{name}_{place}", own.schema)

@@ -1,8 +1,8 @@
 """Derivations: a clause followed from rows that are given, by lookups of rows that meet them.
 
-A clause is a join of atoms. Whichever rows of it are given (an atom's, an absence's, or the head that it is to
-derive), the other atoms are joined one after the other, each found by columns that are known by then: first
-the one of which most is known. So a derivation costs what it finds, not what there is.
+A clause is a join of atoms. Whichever rows of it are given (an atom's, an absence's, or the head that it is
+to derive), the other atoms are joined one after the other, each found by columns that are known by then:
+first the one of which most is known. So a derivation costs what it finds, not what there is.
 
 Columns have numbers in a space of their own while this goes on: those of the atoms, as the clause has them,
 then what the rows of the group have besides, then those of the head and of the absences.
@@ -256,9 +256,7 @@ class Derivations:
     def _made(self, path: _Path, done: set[int]) -> Derivation:
         begin = path.filtered(BOUND)
         self._join(path, done)
-        return self._ended(
-            path, begin, (*map(path.placed, self.clause.head), path.placed(self._level()))
-        )
+        return self._ended(path, begin, (*map(path.placed, self.clause.head), path.placed(self._level())))
 
     def _join(self, path: _Path, done: set[int]) -> None:
         """All atoms but those that are done, the one of which most is known first."""

@@ -55,7 +55,7 @@ __all__ = [
 
 WEIGHT = Field("weight", BIGINT, nullable=False)
 LEVEL = Field("level", BIGINT, nullable=False)
-"""How many rows of a recursion stand above each other under a row, at most, in the derivation that it came by."""
+"""One above the levels of the rows of its group that a row of a recursion was derived from, when it came."""
 PLACE = Field("place", BIGINT, nullable=False)
 """The place of a row among those of its level."""
 NUMBER = Field("number", BIGINT, nullable=False)
@@ -114,8 +114,8 @@ class Lookup:
 class Leaf:
     """Rows that a recursion reads: those of an input, or of a relation of its own.
 
-    They are `kept` as a whole, and once more for each set of columns that they are found `by`. An input has the
-    weight behind its columns, a relation of the group the level of a row.
+    They are `kept` as a whole, and once more for each set of columns that they are found `by`. An input has
+    the weight behind its columns, a relation of the group the level of a row.
     """
 
     schema: Schema
@@ -127,8 +127,8 @@ class Leaf:
 class Step:
     """Rows of a leaf that meet those so far: the columns `path` are equal to `keys`, and a condition holds.
 
-    `keys` is a plan over the rows so far (`BOUND`), `safe` says where NULL meets NULL; the condition is a plan
-    over those rows, followed by what the leaf's have (`MET`).
+    `keys` is a plan over the rows so far (`BOUND`), `safe` says where NULL meets NULL; the condition is a
+    plan over those rows, followed by what the leaf's have (`MET`).
     """
 
     leaf: int

@@ -88,12 +88,8 @@ def recursion(builder: Builder, name: str, plan: Fixpoint) -> Operator:
     for derivation in every:
         for step in (*derivation.steps, *derivation.absences):
             leaves.find(step.leaf, step.path)
-    found = Recursion(
-        leaves.made(), len(plan.names), from_rows, from_forbidden, support, returns, stable
-    )
-    return Operator(
-        name, _schema(plan), _title(plan, stable), Keeping.DELTA, (), (), None, recursion=found
-    )
+    found = Recursion(leaves.made(), len(plan.names), from_rows, from_forbidden, support, returns, stable)
+    return Operator(name, _schema(plan), _title(plan, stable), Keeping.DELTA, (), (), None, recursion=found)
 
 
 @dataclass(slots=True)
