@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from everview.engines.spark.types import arrow_schema
 from everview.hub.leaves import Found
 from everview.hub.memory import Memory
 from everview.hub.rowset import without_null
@@ -24,6 +25,8 @@ def derive(
 ) -> pa.Table:
     """What follows from rows of its first schema; absences are those of rows that `allowed` finds."""
     bound = given
+    if not given.num_rows:
+        return arrow_schema(derivation.made.schema).empty_table()
     if derivation.begin is not None:
         bound = _run(memory, BOUND, derivation.begin, bound)
     for step in derivation.steps:

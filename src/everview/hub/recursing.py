@@ -12,7 +12,7 @@ what meets them is found by hashes in the files of the last refresh. A first fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -57,43 +57,37 @@ class _Group:
         self._within = within if recursion.stable else None
         self._most = most
         self._own = [Own(leaf, finder) for leaf in recursion.leaves[: recursion.relations]]
-        self._inputs = [Input(memory, leaf, finder) for leaf in recursion.inputs]
-
-    # What was there, and what is.
-
-    def _leaf(self, number: int) -> Own | Input:
-        count = len(self._own)
-        return self._own[number] if number < count else self._inputs[number - count]
+        inputs = (Input(memory, leaf, finder) for leaf in recursion.inputs)
+        self._leaves: list[Own | Input] = [*self._own, *inputs]
 
     def _before(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
-        return self._leaf(leaf).before(path, keys)
+        return self._leaves[leaf].before(path, keys)
 
     def _now(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
-        return self._leaf(leaf).now(path, keys)
-
-    # What goes.
+        return self._leaves[leaf].now(path, keys)
 
     def shrink(self) -> None:
         """Take away all rows that are no longer proved."""
         doubted = self._sets()
         for leaf, derivation in self._recursion.from_rows:
-            if leaf >= len(self._own):
-                self._doubt(doubted, derivation, self._inputs[leaf - len(self._own)].lost.table, given=True)
+            self._doubt(doubted, derivation, self._leaves[leaf].gone.table, given=True)
         for leaf, derivation in self._recursion.from_forbidden:
-            gained = self._inputs[leaf - len(self._own)].gained.table
-            self._doubt(doubted, derivation, gained, given=True)
+            self._doubt(doubted, derivation, self._leaves[leaf].came.table, given=True)
         while True:
             last = [self._unsupported(number, rows.table) for number, rows in enumerate(doubted)]
             if not any(rows.num_rows for rows in last):
                 return
             doubted = self._sets()
             # The rows that go are still there: of two that support a row together both may go at once.
-            for leaf, derivation in self._recursion.from_rows:
-                if leaf < len(self._own):
-                    self._doubt(doubted, derivation, last[leaf], given=False)
+            for leaf, derivation in self._recursive():
+                self._doubt(doubted, derivation, last[leaf], given=False)
             for own, rows in zip(self._own, last, strict=True):
                 own.gone.append(rows)
             self._check()
+
+    def _recursive(self) -> Iterator[tuple[int, Derivation]]:
+        """What rows of the group's own relations derive."""
+        return (found for found in self._recursion.from_rows if found[0] < len(self._own))
 
     def _sets(self) -> list[RowSet]:
         return [RowSet(own.schema, len(own.schema) - 2) for own in self._own]
@@ -102,16 +96,12 @@ class _Group:
         self, doubted: Sequence[RowSet], derivation: Derivation, rows: pa.Table, *, given: bool
     ) -> None:
         """Doubt what the rows may have supported: what they derived, if that was not from far above it."""
-        if not rows.num_rows:
-            return
         made = derive(self._memory, derivation, rows, self._before, allowed=None)
         if given:
             made = self._inside(derivation.head, made)
         own = self._own[derivation.head]
-        found = own.levels(made)
-        width = len(own.schema) - 2
-        derived = made.column(width).to_numpy()[found.mine]
-        below = derived <= found.rows.column(width).to_numpy() + 1
+        found = own.left(made)
+        below = own.levels(made)[found.mine] <= own.levels(found.rows) + 1
         doubted[derivation.head].add(found.rows.filter(pa.array(below)))
 
     def _unsupported(self, number: int, doubted: pa.Table) -> pa.Table:
@@ -126,35 +116,25 @@ class _Group:
                 left = left.filter(pa.array(~stays))
         return left
 
-    # What comes.
-
     def grow(self) -> None:
         """Add all that follows."""
         made: list[list[pa.Table]] = [[] for _ in self._own]
         for derivation in self._recursion.returns:
             gone = self._own[derivation.head].gone.table
-            if gone.num_rows:
-                numbered = gone.append_column("number", pa.array(np.arange(gone.num_rows)))
-                made[derivation.head].append(self._derived(derivation, numbered))
-        changed = [(one, self._inputs[leaf - len(self._own)].gained.table) for leaf, one in self._given()]
-        changed += [
-            (one, self._inputs[leaf - len(self._own)].lost.table)
-            for leaf, one in self._recursion.from_forbidden
-        ]
+            numbered = gone.append_column("number", pa.array(np.arange(gone.num_rows)))
+            made[derivation.head].append(self._derived(derivation, numbered))
+        changed = [(one, self._leaves[leaf].came.table) for leaf, one in self._recursion.from_rows]
+        changed += [(one, self._leaves[leaf].gone.table) for leaf, one in self._recursion.from_forbidden]
         for derivation, rows in changed:
-            if rows.num_rows:
-                made[derivation.head].append(self._inside(derivation.head, self._derived(derivation, rows)))
+            found = self._derived(derivation, rows)
+            made[derivation.head].append(self._inside(derivation.head, found))
         new = [self._added(own, tables) for own, tables in zip(self._own, made, strict=True)]
         while any(rows.num_rows for rows in new):
             made = [[] for _ in self._own]
-            for leaf, derivation in self._recursion.from_rows:
-                if leaf < len(self._own) and new[leaf].num_rows:
-                    made[derivation.head].append(self._derived(derivation, new[leaf]))
+            for leaf, derivation in self._recursive():
+                made[derivation.head].append(self._derived(derivation, new[leaf]))
             new = [self._added(own, tables) for own, tables in zip(self._own, made, strict=True)]
             self._check()
-
-    def _given(self) -> Iterable[tuple[int, Derivation]]:
-        return ((leaf, one) for leaf, one in self._recursion.from_rows if leaf >= len(self._own))
 
     def _derived(self, derivation: Derivation, rows: pa.Table) -> pa.Table:
         return derive(self._memory, derivation, rows, self._now, allowed=self._now)
@@ -164,16 +144,16 @@ class _Group:
         schema = arrow_schema(own.schema[:-1])
         named = [pa.Table.from_arrays(table.columns, schema=schema) for table in made if table.num_rows]
         if not named:
-            return own.added.table.slice(0, 0)
+            return own.came.table.slice(0, 0)
         rows = pa.concat_tables(named)
-        levels = rows.column(len(own.schema) - 2).to_numpy()
-        if len(levels) and levels.min() != levels.max():
+        levels = own.levels(rows)
+        if levels.min() != levels.max():
             rows = rows.take(pa.array(np.argsort(levels, kind="stable")))
-        rows = own.added.fresh(rows)
+        rows = own.came.fresh(rows)
         there = np.zeros(rows.num_rows, dtype=bool)
-        there[own.levels(rows).mine] = True
+        there[own.left(rows).mine] = True
         fresh = own.placed(rows.filter(pa.array(~there)) if there.any() else rows)
-        own.added.append(fresh)
+        own.came.append(fresh)
         return fresh
 
     def _inside(self, relation: int, rows: pa.Table) -> pa.Table:
@@ -187,11 +167,9 @@ class _Group:
         return rows.filter(pa.array((low <= hashes) & (hashes <= high)))
 
     def _check(self) -> None:
-        rows = sum(own.gone.table.num_rows + own.added.table.num_rows for own in self._own)
+        rows = sum(own.gone.table.num_rows + own.came.table.num_rows for own in self._own)
         if self._most is not None and rows > self._most:
             raise TooManyError
-
-    # What has become of it.
 
     def change(self, schema: Schema) -> pa.Table:
         """The rows that went and came, as those of the group's operator."""
@@ -199,7 +177,7 @@ class _Group:
         start = 0 if len(self._own) == 1 else 1
         for number, own in enumerate(self._own):
             width = len(own.schema) - 2
-            for rows, other, weight in ((own.gone, own.added, -1), (own.added, own.gone, 1)):
+            for rows, other, weight in ((own.gone, own.came, -1), (own.came, own.gone, 1)):
                 changed = _changed(rows.table, other, width)
                 columns = [pa.nulls(changed.num_rows, f.type) for f in arrow_schema((*schema, WEIGHT))]
                 if len(self._own) > 1:

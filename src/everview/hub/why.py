@@ -123,8 +123,8 @@ class _Witnesses:
             raise AssertionError(f"{name} is no recursion")
         if not state.record.levels:
             raise StoreError(
-                f"the recursion of {', '.join(group.names)} was kept by an older Everview, in tables that this "
-                "one does not read: refresh once with new rows, and ask again",
+                f"the recursion of {', '.join(group.names)} was kept by an older Everview, in tables that "
+                "this one does not read: refresh once with new rows, and ask again",
                 path=state.files.uri(""),
             )
         scans = {}
