@@ -26,6 +26,10 @@ def test_random_rules_and_histories():
     assert changed > 2 * PAIRS
 
 
+def test_a_row_that_new_rows_support_is_doubted_again_when_what_it_stands_on_goes():
+    assert check_rules(rule_case(50259), store)
+
+
 TABLES = "CREATE TABLE e (a BIGINT, b BIGINT); CREATE TABLE f (a BIGINT, x DOUBLE);"
 VIEWS = {
     "NULL is a value": "t(x, y) AS (SELECT a, b FROM e UNION SELECT t.x, e.b FROM t JOIN e ON t.y = e.a)",
@@ -150,6 +154,12 @@ MUTANTS = {
     "new rows take nothing away": (recursion, "Recursion", without(from_forbidden=()), 360),
     "what may not be there is not asked": (recursing, "derive", unasked, 360),
     "what inputs lost still supports": (leaves.Input, "now", leaves.Input.before, 7),
+    "what new rows support is not doubted": (
+        recursing._Group,
+        "_still",
+        lambda self, *given: self._before(*given),
+        50259,
+    ),
     "rows of one atom are enough": (Derivations, "by_atoms", once, 9),
     "every part derives all": (recursing._Group, "_inside", lambda _self, _place, rows: rows, 42),
 }

@@ -63,6 +63,11 @@ class _Group:
     def _before(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
         return self._leaves[leaf].before(path, keys)
 
+    def _still(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
+        """The group as it was, over the inputs as they are: what may support a row that was looked at."""
+        found = self._leaves[leaf]
+        return found.before(path, keys) if isinstance(found, Own) else found.now(path, keys)
+
     def _now(self, leaf: int, path: tuple[int, ...], keys: pa.Table) -> Found:
         return self._leaves[leaf].now(path, keys)
 
@@ -96,7 +101,7 @@ class _Group:
         self, doubted: Sequence[RowSet], derivation: Derivation, rows: pa.Table, *, given: bool
     ) -> None:
         """Doubt what the rows may have supported: what they derived, if that was not from far above it."""
-        made = derive(self._memory, derivation, rows, self._before, allowed=None)
+        made = derive(self._memory, derivation, rows, self._before if given else self._still, allowed=None)
         if given:
             made = self._inside(derivation.head, made)
         own = self._own[derivation.head]
