@@ -62,7 +62,8 @@ def wanted(site, page):
         if stream in page.provisional and not may_sponsor(site, stream, page):
             return []
         if stream == "B" and stream not in site.joined and comes_first(site, stream, page, page.sender):
-            site.found(stream)  # for the sender to come to
+            for relation in [stream] if "one by one" in site.shortcuts else page.froms:
+                site.found(relation)  # for the sender to come to, with all that both hold
             return []
         loose = {"one cursor", "no gap check"} & site.shortcuts
         if stream not in site.joined and not loose and not may_join(site, stream, page):

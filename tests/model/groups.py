@@ -6,7 +6,7 @@ the members of the one with the greater name leave it, one by one, and join the 
 that has taken in members of another has absorbed its name.
 """
 
-from tests.model.strangers import is_ahead, is_behind
+from tests.model.strangers import is_ahead, is_behind, together
 from tests.model.views import VIEWS
 
 from everview.algebra.lattices import VersionVector
@@ -145,19 +145,21 @@ class Groups:
         """Leave what has met a smaller group; say whether some stream met a group that is not for it.
 
         Who has rows of a stranger goes to where that is known, whatever the names, also within its group; and
-        nobody goes to one who has yet to come. If both have to, the names decide.
+        nobody goes to one who has yet to come. If both have to, the names decide. Relations go together.
 
         For a file only what it lists us for, and has whole: we cannot ask again, and others may wait for us
         where we are. A relation that is provisional follows only its own group.
         """
         strange = False
+        bases = [stream for stream in groups if stream in self.joined and stream in self.kinds]
+        words = {s: (is_behind(self, s, told, sender), is_ahead(self, s, told, sender)) for s in bases}
+        if "one by one" not in self.shortcuts:
+            words = dict.fromkeys(words, together(words))
         for stream, theirs in groups.items():
             ours = self.groups.get(stream)
             if ours is None or "one group" in self.shortcuts:
                 continue
-            base = stream in self.joined and stream in self.kinds
-            behind = base and is_behind(self, stream, told, sender)
-            ahead = base and is_ahead(self, stream, told, sender)
+            behind, ahead = words.get(stream, (False, False))
             if behind != ahead and (behind or theirs != ours):
                 if behind and self._may_follow(stream, told.absorbed, listed):
                     self.leave(stream)

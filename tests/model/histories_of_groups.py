@@ -297,7 +297,34 @@ def who_was_asked(shortcuts):
         ground.compare()
 
 
+def one_by_one(shortcuts):
+    """o's transaction t, in a bag and in another relation, is known to a; o is put back to before it had met
+    anybody, and goes to b. a, which is put back as well and has nobody left, has more of what o once was than o:
+    o is to come to it, for the sake of the bag.
+    """
+    ground, b, a = _two_groups(shortcuts, "b", "a", "BW")
+    ground.whole = True
+    o = Site(ground, "o", "BW")
+    o.write([("insert", relation, ("t", 0)) for relation in "BW"])
+    first, backup = o.inc, o.backup()
+    o.write([("insert", relation, ("t", 1)) for relation in "BW"])
+    _sync(ground, o, a)
+    o.restore(backup)
+    _sync(ground, o, b)
+    a.restore(a.backup())
+    a.expire(first)
+    ground.pull(a, o)
+    if "B" not in a.joined or o.rows("B") == a.rows("B"):
+        raise RuntimeError("the history does not set out as told")
+    ground.pull(o, a)
+    ground.sites = [a, o, b]
+    ground.links = {i: set(range(3)) - {i} for i in range(3)}
+    ground.settle()
+    ground.compare()
+
+
 MEETINGS = {
+    "one by one": one_by_one,
     "a member's page": a_members_page,
     "strangers": strangers,
     "who was asked": who_was_asked,

@@ -45,6 +45,16 @@ def is_ahead(site, relation, told, sender):
     )
 
 
+def together(words):
+    """Whether one of two sites has to join anew from the other, and the other from it: for all relations.
+
+    A transaction writes to several of them: were it seen by two ways, one relation at a time, it would be
+    seen in part. The bag's word comes first: of the others it does not matter who comes, they are buried.
+    """
+    said = [words["B"]] if any(words.get("B", ())) else list(words.values())
+    return any(behind for behind, _ in said), any(ahead for _, ahead in said)
+
+
 def comes_first(site, relation, told, sender):
     """Whether a site in no group lets a sender come to it, and not the other way round."""
     if outlives(site, relation, told, sender):

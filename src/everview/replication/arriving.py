@@ -15,7 +15,6 @@ from everview.engines.sqlite.engine import Engine, OnChange
 from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.relations.commit import Commit
 from everview.errors import WireError
-from everview.language.relations import Semantics
 from everview.replication.gossip import Tidings
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
@@ -142,7 +141,7 @@ class Arriving:
             if stream in self.gossip.provisional and not self._may_sponsor(stream):
                 return Outcome.REFUSED
             if stream not in state.joined and self._comes_first(stream):
-                self.knowledge.groups.found([stream])  # for the sender to come to
+                self.knowledge.groups.found(self.page.froms)  # for the sender to come to, with all of it
                 return Outcome.REFUSED
             if stream not in state.joined and not self._may_join(stream, start, cursor):
                 return Outcome.UNLISTED
@@ -192,10 +191,9 @@ class Arriving:
 
     def _comes_first(self, stream: str) -> bool:
         """Whether the sender has rows of a bag that we may have cancelled with others, unknown to it."""
-        relation = self.engine.program.relations.get(stream)
-        bag = relation is not None and relation.semantics is Semantics.BAG
-        groups = self.gossip.groups.get(stream, ())
-        return bag and comes_first(self.knowledge.membership, stream, self.told, self.sender, groups)
+        knowledge, groups = self.knowledge, self.gossip.groups.get(stream, ())
+        bag = stream in knowledge.groups.bags
+        return bag and comes_first(knowledge.membership, stream, self.told, self.sender, groups)
 
     def _may_join(self, stream: str, start: int, cursor: Cursor) -> bool:
         has = self._has(stream)

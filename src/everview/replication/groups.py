@@ -23,6 +23,9 @@ Joined = Mapping[str, list[str]]
 class Groups(Belonging):
     """The part of a site that knows to whom it belongs, and whom it may join."""
 
+    bags: Collection[str]
+    """The relations that are bags."""
+
     # Meeting others.
 
     def settle(
@@ -31,20 +34,22 @@ class Groups(Belonging):
         """Leave what has met a smaller group; return the streams left, and those whose group is another.
 
         Who has rows of a stranger goes to where that is known, whatever the names, also within its group; and
-        nobody goes to one who has yet to come. If both have to, the names decide. No view goes where nobody
-        is left to feed it.
+        nobody goes to one who has yet to come. If both have to, the names decide. Relations go together. No
+        view goes where nobody is left to feed it.
 
         Who cannot ask again at once, for the message is a file, leaves only what it is `listed` for there:
         others may wait for it where it is, and would wait for one that waits itself. A stream that waits to
         be listed follows only its own group, whatever name that goes by now.
         """
         left, strange = set(), set()
+        comparable = [s for s in groups if s in self.state.joined and self.membership.is_base(s)]
+        compared = self._compare(comparable, groups, told, sender)
         for stream, (theirs, *_) in groups.items():
             ours = self.group(stream) if stream in self.membership.wanted else None
             if ours is None:
                 continue
             waits = stream in self.state.provisional
-            behind, ahead = self._compare(stream, groups[stream], told, sender)
+            behind, ahead = compared if stream in comparable else (False, False)
             if theirs == ours and (ahead or not behind):
                 continue
             if not self.membership.is_base(stream) and not self.is_fed(stream, theirs):
@@ -61,14 +66,24 @@ class Groups(Belonging):
                 strange.add(stream)
         return left, strange
 
-    def _compare(self, stream: str, groups: list[str], told: Tells, sender: str) -> tuple[bool, bool]:
-        """Whether we have to join anew from a sender, for it knows a stranger of ours; and it from us."""
-        if stream not in self.state.joined or not self.membership.is_base(stream):
-            return False, False
-        return (
-            is_behind(self.membership, stream, told, sender),
-            is_ahead(self.membership, stream, told, sender, groups),
-        )
+    def _compare(
+        self, relations: Collection[str], groups: Joined, told: Tells, sender: str
+    ) -> tuple[bool, bool]:
+        """Whether we have to join anew from a sender, for it knows a stranger of ours; and it from us.
+
+        That is one answer for all relations: a transaction writes to several, and would be seen in part if
+        they came by two ways. What bags say comes first: of the others it does not matter who comes.
+        """
+        said = {
+            relation: (
+                is_behind(self.membership, relation, told, sender),
+                is_ahead(self.membership, relation, told, sender, groups[relation]),
+            )
+            for relation in relations
+        }
+        bags = [said[relation] for relation in relations if relation in self.bags]
+        decisive = bags if any(map(any, bags)) else list(said.values())
+        return any(behind for behind, _ in decisive), any(ahead for _, ahead in decisive)
 
     def _went_into(self, stream: str, name: str, groups: Joined) -> bool:
         """Whether a group is the one told of, or has gone into it.

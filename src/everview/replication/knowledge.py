@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from everview.engines.sqlite.names import MEMBERSHIP, SITES, STORE, TAGS
 from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.store import Store
+from everview.language.relations import Semantics
 from everview.replication.groups import Groups
 from everview.replication.membership import Membership
 from everview.replication.messages import Versions
@@ -50,7 +51,9 @@ class Knowledge:
         wanted = {name: stream.inputs for name, stream in engine.streams.items()}
         now_us = self.store.environment.now_us
         self.membership = Membership(self.state, self.incarnation, wanted, inputs_of, now_us)
-        self.groups = Groups(self.membership, inputs_of)
+        relations = engine.program.relations
+        bags = [name for name, relation in relations.items() if relation.semantics is Semantics.BAG]
+        self.groups = Groups(self.membership, inputs_of, bags)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""

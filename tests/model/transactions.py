@@ -1,0 +1,113 @@
+"""Random runs of stores that are copied, put back and given up, whose transactions write to two relations.
+
+A bag is settled otherwise than the other kinds, and its neighbour must not be left behind when it goes to
+another group: whoever sees one half of a transaction sees the other.
+"""
+
+from tests.model.ground import Ground
+from tests.model.site import Site
+from tests.model.sync import push, receive
+
+
+class Transactions(Ground):
+    """A few sites with a bag and another relation; everything random from one seed."""
+
+    views = False
+    whole = True
+
+    def __init__(self, seed, shortcuts=frozenset()):
+        super().__init__(seed, shortcuts)
+        self.limit = self.rng.choice([1, 1000])
+        self.backups, self.camps, self.made = {}, {}, 0
+        for i in range(self.rng.randint(2, 4)):
+            self.add(Site(self, f"s{i}", "BW"), i % 2)
+
+    def add(self, site, camp):
+        site.begin()
+        site.end()
+        self.sites.append(site)
+        self.camps[site] = camp
+
+    def run(self, steps):
+        """Write, save and copy first; then each camp for itself; then all meet."""
+        early, late = self.rng.randint(1, 8), self.rng.randint(steps // 2, steps)
+        first = {self.write: 3, self.save: 1, self.copy: 1}
+        then = {
+            self.write: 6,
+            self.exchange: 12,
+            self.collect: 4,
+            self.save: 1,
+            self.restore: 3,
+            self.copy: 1,
+            self.expire: 3,
+            self.publish: 1,
+        }
+        for step in range(steps):
+            if step == late:
+                self.camps = dict.fromkeys(self.camps, 0)
+            moves = first if step < early else then
+            self.rng.choices(list(moves), list(moves.values()))[0](self.rng.choice(self.sites))
+
+    def near(self, site):
+        """Whom a site can meet."""
+        return [s for s in self.sites if s is not site and self.camps[s] == self.camps[site]]
+
+    def write(self, site):
+        """Both halves of a transaction; or a row of the bag comes and goes, for pairs to be forgotten."""
+        if self.rng.random() < 0.5:
+            self.made += 1
+            site.write([("insert", relation, ("t", self.made)) for relation in "BW"])
+        else:
+            site.write([(self.rng.choice(["insert", "delete"]), "B", (0, 0))])
+        self.check(site)
+
+    def exchange(self, site):
+        if near := self.near(site):
+            peer = self.rng.choice(near)
+            self.pull(site, peer)
+            if self.rng.random() < 0.6:
+                self.pull(peer, site)
+
+    def publish(self, site):
+        """A file, which another finds at once."""
+        near = self.near(site)
+        if site.joined and near:
+            reader = self.rng.choice(near)
+            receive(reader, push(site, 0))
+            self.check(reader)
+
+    def collect(self, site):
+        site.collect()
+        self.check(site)
+
+    def save(self, site):
+        self.backups.setdefault(site, []).append(site.backup())
+
+    def restore(self, site):
+        if site in self.backups:
+            site.restore(self.rng.choice(self.backups[site]))
+            self.count("restores")
+            self.check(site)
+
+    def copy(self, site):
+        if len(self.sites) < 5:
+            twin = Site(self, site.name, site.hosts)
+            twin.load(site.backup())
+            twin.name = f"{site.name}c{len(self.sites)}"
+            twin.renew()
+            self.add(twin, 1 - self.camps[site])
+
+    def expire(self, site):
+        """Anyone but the first, which nobody gives up."""
+        first = f"{self.sites[0].name}."
+        known = sorted({inc for inc, *_ in site.members if inc != site.inc and not inc.startswith(first)})
+        if known and site.joined:
+            site.expire(self.rng.choice(known))
+
+
+def run_transactions(seed, shortcuts=frozenset()):
+    """One run; raises `WrongError` where the rules (or the shortcuts) fail. Returns what happened."""
+    world = Transactions(seed, shortcuts)
+    world.run(world.rng.randint(20, 60))
+    world.heal()
+    return world.counts
