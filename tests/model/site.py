@@ -173,7 +173,13 @@ class Site(Groups, Membership):
 
     def _pen(self, relation, stamp):
         floor, apart = self.floors[relation], self.apart.get(relation, 0)
+        if "heard is seen" not in self.shortcuts:
+            apart = self._seen_apart(relation)
         return Pen((self.inc, self.head), stamp, floor, self.valued, self.shortcuts, apart)
+
+    def _seen_apart(self, relation):
+        """What another group has forgotten of what was seen here: a cut from there brought its floor, too."""
+        return min(self.apart.get(relation, 0), self.floors[relation] or 0)
 
     def _operate(self, operation, relation, row, pen):
         table, kind = self.tables[relation], self.kinds[relation]

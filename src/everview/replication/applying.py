@@ -100,6 +100,7 @@ class Cut(Arriving):
             joining=joins,
             returning=stream.name in returning,
             limit=observe(self.knowledge, columns, section.stream, self.sender),
+            name=self.commit.name,
         )
         return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
 
@@ -145,8 +146,7 @@ class Cut(Arriving):
         state.lifted[name] = wanted
         if by <= 0:
             return 0
-        called = self.knowledge.store.name
-        return self.engine.relations[name].lift(self.connection, self.commit, by, called)
+        return self.engine.relations[name].lift(self.connection, self.commit, by)
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""

@@ -75,6 +75,8 @@ class Arrival:
     returning: bool = False
     limit: int = 0
     """The greatest stamp whose time has come."""
+    name: str = ""
+    """What the reader is called: of rows that have owners, it tells the deaths of its own alone."""
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0

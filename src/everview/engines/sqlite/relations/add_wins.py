@@ -99,8 +99,11 @@ class AddWinsRelation(EntriesRelation):
         if arrival.covered:
             collected = f"{covers('a', own='')} AND NOT {self.held}"
             if arrival.joining:  # what lives elsewhere dies, by this commit
+                mine, name = self.mine("a", arrival.name)
                 connection.execute(
-                    f"UPDATE {self.arrived} AS a SET cl = 2, site = 0, seq = 0 WHERE cl = 1 AND {collected}"
+                    f"UPDATE {self.arrived} AS a SET cl = 2, site = 0, seq = 0 "
+                    f"WHERE cl = 1 AND {mine} AND {collected}",
+                    name,
                 )
             else:
                 connection.execute(f"DELETE FROM {self.arrived} AS a WHERE {collected}")
