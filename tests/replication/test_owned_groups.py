@@ -1,4 +1,4 @@
-"""Rows that have owners, where groups meet that were founded apart: nobody tells another's rows as its own."""
+"""Rows that have owners, where groups meet that were founded apart: nobody tells another's as its own."""
 
 import pytest
 from tests.replication.sites import World, talk
@@ -67,7 +67,7 @@ def test_the_death_of_anothers_row_comes_over(kind):
 def test_anothers_row_below_the_floor_comes_over(kind):
     """c and d have forgotten a deletion that is later than alice's row, which p brings along."""
     story = Story(kind)
-    c, d, alice, p, _ = story.sites
+    c, d, _, p, _ = story.sites
     story.insert(c, 5)
     story.delete(c, 5)
     for _ in range(3):
@@ -82,27 +82,52 @@ def test_anothers_row_below_the_floor_comes_over(kind):
     story.shows(*story.sites, alice=True)
 
 
+def forget(story, *sites):
+    """These sites forget all that is dead, as often as it takes them to know that all have it."""
+    for _ in range(3):
+        talk(*sites, rounds=4)
+        story.world.seconds += 120
+        for site in sites:
+            site.replica.collect()
+    for site in sites:
+        assert not site._store.engine.relations[story.kind].garbage(site._store.writer.connection)
+
+
 @pytest.mark.parametrize("kind", ["s", "k", "t", "w"])
-def test_what_another_has_deleted_is_not_buried_in_its_place(kind):
-    """q comes over with alice's row, and is given up where it was; there p and alice forget the row's death. p
-    comes over and finds it alive: whether it goes is for alice to say. Until she comes all show the same.
+def test_what_was_forgotten_of_another_dies_where_it_is_found_alive(kind):
+    """q comes over with alice's row, and is given up where it was; there p and alice forget the row's death.
+    p comes over and finds it alive: all take from p that it is dead, by a commit of alice.
     """
     story = Story(kind)
     c, d, alice, p, q = story.sites
+    namesake = story.world.site("alice", program=OWNED)  # of whom everyone has the same
+    talk(namesake, *story.sites[2:])
     talk(q, c, d)
     for site in (alice, p):
-        site.replica.expire(q.replica.incarnation)
+        for gone in (q, namesake):
+            site.replica.expire(gone.replica.incarnation)
     story.delete(alice, 1)
-    for _ in range(3):
-        talk(alice, p, rounds=4)
-        story.world.seconds += 120
-        for site in (alice, p):
-            site.replica.collect()
-    assert not p.replica._store.engine.relations[kind].garbage(p._store.writer.connection)
+    forget(story, alice, p)
     talk(p, c, d)
-    story.shows(c, d, p, alice=kind != "t")  # a key that is dead names no owner
+    story.shows(c, d, p, alice=False)
+    story.insert(alice, 1)
     talk(*story.sites)
-    story.shows(*story.sites, alice=False)
+    story.shows(*story.sites, alice=True)
+
+
+def test_a_key_that_names_no_owner_dies_by_whoever_has_forgotten_it():
+    """The same, where p has given alice up, too, and deleted her row, as one that had not seen it."""
+    story = Story("t")
+    c, d, alice, p, q = story.sites
+    talk(q, c, d)
+    for gone in (alice, q):
+        p.replica.expire(gone.replica.incarnation)
+    story.world.seconds += 1
+    p._writing.check_replaced = lambda *_: None
+    p.delete("t", [(1,)])
+    forget(story, p)
+    talk(p, c, d)
+    story.shows(c, d, p, alice=False)
 
 
 def test_a_floor_that_was_only_heard_of_lifts_nobody():

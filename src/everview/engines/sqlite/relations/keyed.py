@@ -164,15 +164,6 @@ class KeyedRelation(StoredRelation):
         return f"DELETE FROM {self.arrived} AS a WHERE {self._collected}"
 
     @cached_property
-    def _bury(self) -> str:
-        """What was collected here and lives elsewhere dies, by this commit: right after it was written."""
-        mine, _ = self.mine("a", "", dead=True)
-        return (
-            f"UPDATE {self.arrived} AS a SET alive = 0, stamp = stamp + 1, site = 0, seq = 0 "
-            f"WHERE alive = 1 AND {mine} AND {self._collected}"
-        )
-
-    @cached_property
     def _two_values(self) -> str:
         both = ["alive", *self.table.columns]
         mine, theirs = (", ".join(f"{alias}.{name}" for name in both) for alias in ("r", "a"))
@@ -210,7 +201,8 @@ class KeyedRelation(StoredRelation):
                 marks = ", ".join("?" * len(places))
                 self.keep(connection, f"SELECT {marks}, 0", [row[place] for place in places])
         if arrival.covered and arrival.joining:
-            connection.execute(self._bury, self.mine("a", arrival.name, dead=True)[1])
+            after = "alive = 0, stamp = stamp + 1"  # right after it was written
+            self.bury(connection, arrival, alive="alive = 1", change=after, collected=self._collected)
         return grown + self._join(connection, arrival.version)
 
     def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:

@@ -122,15 +122,6 @@ class SetRelation(StoredRelation):
         return f"DELETE FROM {self.arrived} AS a WHERE {self._collected}"
 
     @cached_property
-    def _bury(self) -> str:
-        """What was collected here and lives elsewhere dies, by this commit."""
-        mine, _ = self.mine("a", "")
-        return (
-            f"UPDATE {self.arrived} AS a SET cl = cl + 1, site = 0, seq = 0 "
-            f"WHERE cl & 1 AND {mine} AND {self._collected}"
-        )
-
-    @cached_property
     def _change(self) -> str:
         staged = ", ".join(f"a.{column}" for column in self.table.columns)
         return (
@@ -154,7 +145,7 @@ class SetRelation(StoredRelation):
         if arrival.returning:
             self.keep(connection, f"SELECT {self._key()}, cl FROM {self.arrived}")
         if arrival.covered and arrival.joining:
-            connection.execute(self._bury, self.mine("a", arrival.name)[1])
+            self.bury(connection, arrival, alive="cl & 1", change="cl = cl + 1", collected=self._collected)
         elif arrival.covered:
             connection.execute(self._ignore)
         connection.execute(self._change)
