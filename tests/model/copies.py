@@ -80,9 +80,21 @@ class Copies(Ground):
             each.tick()
 
 
-def run_copies(seed, shortcuts=frozenset()):
+class OwnedCopies(Copies):
+    """The same with rows that have owners: each site, and each copy, writes its own."""
+
+    def owner(self, row):
+        return row[0]
+
+    def write(self, site, *, across=False):
+        row = (site.name, self.rng.randrange(2 if self.relation == "K" else self.width))
+        site.write([(self.rng.choice(["insert", "insert", "delete"]), self.relation, row)])
+        self.check(site)
+
+
+def run_copies(seed, shortcuts=frozenset(), kind=Copies):
     """One run; raises `WrongError` where the rules (or the shortcuts) fail. Returns what happened."""
-    world = Copies(seed, shortcuts)
+    world = kind(seed, shortcuts)
     world.run(world.rng.randint(10, 40))
     world.heal()
     return world.counts

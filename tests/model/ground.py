@@ -33,6 +33,9 @@ class Ground:
 
     # What sites ask of the world.
 
+    def owner(self, row):
+        """The name of the sites that alone write a row; None where rows have no owners."""
+
     def incarnation(self, name):
         self.counts["incarnations"] += 1
         return f"{name}.{self.counts['incarnations']}"

@@ -68,6 +68,41 @@ def write_below(shortcuts):
         raise WrongError("c's insertion, which had seen the deletion, is lost to it")
 
 
+def heard_is_seen(shortcuts):
+    """p has forgotten y, and comes over to c, which hears of it and has yet to read p. c deletes x, which t
+    deletes and inserts again: t's chain is the longer one.
+    """
+    ground, c, t, p = _two_groups(shortcuts, "ct", "p")
+    p.write([("insert", "R", Y), ("delete", "R", Y), ("insert", "R", Y)])
+    _forget(ground, Y, p)
+    c.write([("insert", "R", X)])
+    _sync(ground, c, t)
+    for _ in range(2):
+        ground.pull(p, c)
+    if c.apart != {"R": p.floors["R"]} or c.floors["R"]:
+        raise RuntimeError("the history does not set out as told")
+    c.write([("delete", "R", X)])
+    t.write([("delete", "R", X), ("insert", "R", X)])
+    _sync(ground, c, t)
+    ground.check(c)
+
+
+def speak_for_others(shortcuts):
+    """q takes x, which is o's, to c's group; o deletes it, and p, which has heard of that, comes after q."""
+    ground, c, o, p, q = _two_groups(shortcuts, "c", "opq")
+    ground.owner = lambda row: "o"
+    o.write([("insert", "R", X)])
+    for site in (p, q):
+        _sync(ground, o, site)
+    _sync(ground, q, c)
+    o.write([("delete", "R", X)])
+    _sync(ground, p, o)
+    _sync(ground, p, c)
+    if not p.groups["R"] == c.groups["R"] == q.groups["R"] or c.own("R")[0][o.inc] < o.head:
+        raise RuntimeError("the history does not set out as told")
+    ground.check(c)
+
+
 def deaths_once(shortcuts):
     """p has forgotten the death of x, comes over and finds x alive; q, which knows of it, comes too."""
     ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
@@ -331,6 +366,8 @@ MEETINGS = {
     "no shift": no_shift,
     "write below": write_below,
     "deaths once": deaths_once,
+    "heard is seen": heard_is_seen,
+    "speak for others": speak_for_others,
     "two ways": two_ways,
     "return anywhere": return_anywhere,
     "older whole": older_whole,

@@ -1,5 +1,6 @@
 """Storing what arrived: the join of rows, and the snapshot that decides when a site joins or returns."""
 
+from tests.model.owners import admitted, may_tell, owners_dot
 from tests.model.relations import Pen, Row
 from tests.model.views import VIEWS, live_ids
 
@@ -15,6 +16,8 @@ def merge(site, stream, arrived, page):
     hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
     """
     table, grown, forgotten = site.tables[stream], 0, []
+    if stream in site.kinds:
+        arrived = admitted(site, stream, arrived)
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
     returning = returning and page.froms[stream] == 0
     from_another = returning and site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
@@ -56,7 +59,7 @@ def merge(site, stream, arrived, page):
     if from_another and stream in ("R", "K") and "deaths once" not in site.shortcuts:
         grown += tell_deaths_again(site, stream, arrived)
     if "strangers" not in site.shortcuts:
-        tell_forgotten(site, stream, forgotten)
+        tell_forgotten(site, stream, forgotten, page)
     if "delta only" in site.shortcuts and stream in site.received:
         live = live_ids(site.kinds, table, site.valued)
         site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
@@ -146,6 +149,8 @@ def lift(site, relation, unseen, page):
 
     pen = Pen((site.inc, site.head), stamp, floor, site.valued, site.shortcuts)
     for key in sorted(unseen, key=repr):
+        if not may_tell(site, relation, key):
+            continue
         growth = site.kinds[relation].lift(table, key, floor, pen)
         if relation == "K" and growth:
             del table[key]
@@ -181,7 +186,8 @@ def shift(site, relation, page):
     base, table = page.floors[relation] + page.floors[relation] % 2, site.tables[relation]
     theirs = page.known[page.sender, relation][0]
     for key, row in sorted(table.items()):
-        if base and not theirs.covers(*row.origin) and "no shift" not in site.shortcuts:
+        unseen = base and not theirs.covers(*row.origin) and may_tell(site, relation, key)
+        if unseen and "no shift" not in site.shortcuts:
             length = base + row.value
             table[key] = Row(length, site.head, (site.inc, site.head))
             operation = "insert" if length % 2 else "delete"
@@ -199,20 +205,24 @@ def tell_deaths_again(site, relation, arrived):
             dead, surpassed = row.value % 2 == 0, key in arrived and arrived[key].value >= row.value
         else:
             dead, surpassed = row.value is None, any(k == key[0] and s >= key[1] for k, s in arrived)
-        if dead and not surpassed:
+        if dead and not surpassed and may_tell(site, relation, key):
             table[key] = Row(row.value, site.head, (site.inc, site.head))
             told += 1
     return told
 
 
-def tell_forgotten(site, relation, keys):
+def tell_forgotten(site, relation, keys, page):
     """What was forgotten here, and lives where we join, is dead: nobody there was asked.
 
     Of a bag that does not follow, for each may have dropped other pairs; there strangers' are not forgotten.
     """
-    table, dot = site.tables[relation], (site.inc, site.head)
+    table = site.tables[relation]
     for key in keys:
-        value = table[key].value
+        value, dot = table[key].value, (site.inc, site.head)
+        if not may_tell(site, relation, key):
+            dot = owners_dot(site, relation, key, page)
+        if dot is None:
+            continue
         if relation == "K" and value is not None and not superseded(site, key):
             stamp = key[1]
             table[key[0], Stamp(stamp.time_us, stamp.counter + 1, site.inc)] = Row(None, site.head, dot)

@@ -44,6 +44,8 @@ SHORTCUTS = {
     "no shift": "who comes over lifts its live rows only, and not its deletes",
     "deaths once": "who comes over does not tell again the deaths that its new group lacks",
     "write below": "a known tuple's next length may be below what another group has forgotten of it",
+    "heard is seen": "who has only heard what another group forgot writes above that",
+    "speak for others": "deaths of rows that have another owner are told as one's own",
     "return anywhere": "a copied, restored or expired store founds or joins any group",
     "older whole": "a provisional site takes a whole that is older than what it has",
     "sponsor forgets": "a provisional site reads on from a sponsor that has collected since",

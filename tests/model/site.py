@@ -5,6 +5,7 @@ a random tag, stores all it changes at once, and advances the site's own entry i
 """
 
 import copy
+from dataclasses import replace
 
 from tests.model.groups import Groups
 from tests.model.membership import Membership
@@ -173,7 +174,13 @@ class Site(Groups, Membership):
 
     def _pen(self, relation, stamp):
         floor, apart = self.floors[relation], self.apart.get(relation, 0)
+        if "heard is seen" not in self.shortcuts:
+            apart = self._seen_apart(relation)
         return Pen((self.inc, self.head), stamp, floor, self.valued, self.shortcuts, apart)
+
+    def _seen_apart(self, relation):
+        """What another group has forgotten of what was seen here: a cut from there brought its floor, too."""
+        return min(self.apart[relation], self.floors[relation]) if relation in self.apart else 0
 
     def _operate(self, operation, relation, row, pen):
         table, kind = self.tables[relation], self.kinds[relation]
@@ -183,7 +190,8 @@ class Site(Groups, Membership):
             stamp = pen.stamp() if relation == "K" else None
             floor = 0
             if relation == "R":
-                floor = pen.floor if held is None else kind.known(held.value, pen)
+                apart = replace(pen, apart=self._seen_apart(relation))
+                floor = pen.floor if held is None else kind.known(held.value, apart)
             self.world.history.record(self, relation, operation, row, stamp, floor)
         self._store(relation, growth)
         return bool(growth)

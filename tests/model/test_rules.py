@@ -1,7 +1,7 @@
 """The right rules survive the driver and the histories; each shortcut, put back, is caught."""
 
 import pytest
-from tests.model.copies import run_copies
+from tests.model.copies import OwnedCopies, run_copies
 from tests.model.disasters import run_disasters
 from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
@@ -28,6 +28,15 @@ def test_the_right_rules_survive_copies():
     """
     for seed in [*range(100), 124, 192, 281, 288, 290, 321, 574, 1043]:
         run_copies(seed)
+
+
+def test_the_right_rules_survive_copies_of_rows_that_have_owners():
+    """Among them runs in which who comes over brings the death of another's row, or has forgotten it."""
+    for seed in [*range(60), 181, 231, 275, 281, 284, 1205]:
+        run_copies(seed, kind=OwnedCopies)
+    for seed in (181, 231, 1205):
+        with pytest.raises(WrongError):
+            run_copies(seed, frozenset(["speak for others"]), kind=OwnedCopies)
 
 
 def test_the_right_rules_survive_disasters():

@@ -100,8 +100,27 @@ class Cut(Arriving):
             joining=joins,
             returning=stream.name in returning,
             limit=observe(self.knowledge, columns, section.stream, self.sender),
+            owners=self._owners(stream) if joins and covered else {},
         )
         return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
+
+    def _owners(self, stream: Stream) -> dict[str, tuple[int, int]]:
+        """Owner → where in its rows those are dead which were collected here, and the sender still has.
+
+        The site's own die by this commit; of others, after the last commit known here, where the sender has
+        less: it would not have them otherwise.
+        """
+        relation, knowledge = self.engine.program.relations[stream.name], self.knowledge
+        if relation.owner is None:
+            return {}
+        theirs, names = self._theirs(stream.name).vector, knowledge.state.names
+        ours = sorted(knowledge.membership.own(stream.name).vector.items())
+        found = {
+            names.get(incarnation, ""): (knowledge.numbers[incarnation], commit)
+            for incarnation, commit in ours
+            if incarnation in knowledge.numbers and commit > theirs.get(incarnation, 0)
+        }
+        return {**found, self.commit.name: (0, 0)}
 
     def _pass_deletes(self, columns: Columns, name: str) -> None:
         """What all have passed of the deletes that the snapshot holds may be forgotten without asking us."""
@@ -145,8 +164,7 @@ class Cut(Arriving):
         state.lifted[name] = wanted
         if by <= 0:
             return 0
-        called = self.knowledge.store.name
-        return self.engine.relations[name].lift(self.connection, self.commit, by, called)
+        return self.engine.relations[name].lift(self.connection, self.commit, by)
 
     def _settle(self, name: str) -> int:
         """The snapshot by which the site joins decides over what it held before."""

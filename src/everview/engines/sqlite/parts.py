@@ -8,8 +8,8 @@ has one part; the stream of a view has one part for the liveness of each input a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from everview.language.types import Field
@@ -75,6 +75,8 @@ class Arrival:
     returning: bool = False
     limit: int = 0
     """The greatest stamp whose time has come."""
+    owners: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Owner → the origin under which the reader tells that rows of it are dead which it has collected."""
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0

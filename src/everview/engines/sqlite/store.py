@@ -189,7 +189,7 @@ class Store:
                 connection.execute(advance, (self._version + 1, tag, stamp, self._version))
         self._version += 1
         self._before, self._tag = self._tag, tag
-        return Commit(self._version, stamp, self.number, self.floors, self.apart)
+        return Commit(self._version, stamp, self.number, self.floors, self.apart, self.name)
 
     def withdraw(self, connection: sqlite3.Connection) -> None:
         """Take the number back: nothing grew, and what is no news must not look like it to others."""

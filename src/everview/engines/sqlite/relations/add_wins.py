@@ -98,10 +98,8 @@ class AddWinsRelation(EntriesRelation):
         self.arrive(connection, arrival)
         if arrival.covered:
             collected = f"{covers('a', own='')} AND NOT {self.held}"
-            if arrival.joining:  # what lives elsewhere dies, by this commit
-                connection.execute(
-                    f"UPDATE {self.arrived} AS a SET cl = 2, site = 0, seq = 0 WHERE cl = 1 AND {collected}"
-                )
+            if arrival.joining:
+                self.bury(connection, arrival, alive="cl = 1", change="cl = 2", collected=collected)
             else:
                 connection.execute(f"DELETE FROM {self.arrived} AS a WHERE {collected}")
         connection.execute(self.rows_made)

@@ -12,6 +12,7 @@ parsed and planned each time, which takes longer than running it.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -150,7 +151,7 @@ class StoredRelation(ABC):
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join rows into the table, leave what changed in the delta; return how many grew."""
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int, name: str) -> int:
+    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int) -> int:
         """Begin of joining: what the snapshot's vector (in the temporary table) does not cover is unseen.
 
         It is lifted by an even number above the floor, where nobody knows the row's length; return how many
@@ -166,7 +167,9 @@ class StoredRelation(ABC):
         What its vector covers and it does not hold was collected there, and goes. Who comes `from_another`
         group tells every death again that the snapshot does not know, as this commit's: somebody may have
         forgotten it in the other group, and got to know the row again in this one, and would not be sent what
-        its vector covers. Returns how many rows were dropped, or written anew; the delta holds what changed.
+        its vector covers. The deaths of rows that have another owner stay as they are: nobody would take them
+        as this site's, and they would be lost, for its vector covers them. Returns how many rows were
+        dropped, or written anew; the delta holds what changed.
         """
 
     # Garbage.
@@ -214,6 +217,37 @@ class StoredRelation(ABC):
     def listed(self) -> str:
         """The row's columns, for a SELECT."""
         return ", ".join(self.table.columns)
+
+    def mine(self, alias: str, name: str, *, dead: bool = False) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a site of this name may tell a row as its own, and its parameters.
+
+        Of rows that have owners nobody takes another's. Only a key that is dead names none, if the owner is
+        not part of it.
+        """
+        relation = self.relation
+        if relation.owner is None or (dead and relation.key and relation.owner not in relation.key):
+            return "1", ()
+        return f"{alias}.c{relation.columns.index(relation.owner)} = ?", (name,)
+
+    def bury(
+        self, connection: sqlite3.Connection, arrival: Arrival, *, alive: str, change: str, collected: str
+    ) -> None:
+        """What was collected here, and lives where the site joins, dies by this commit.
+
+        Of rows that have owners nobody takes that from another. But their owners alone write them, so they
+        are dead as of the last commit known here of an owner of whom the sender has less: that is told.
+        """
+        dot, told, owner = "site = 0, seq = 0", "", "1"
+        given: tuple[str, ...] = ()
+        if self.mine("a", "", dead=True)[1]:
+            dot, given = "site = o.site, seq = o.seq", (json.dumps(arrival.owners),)
+            told = "FROM (SELECT key AS name, value ->> 0 AS site, value ->> 1 AS seq FROM json_each(?)) AS o"
+            owner = f"o.name = a.c{self.relation.columns.index(str(self.relation.owner))}"
+        connection.execute(
+            f"UPDATE {self.arrived} AS a SET {change}, {dot} {told} "
+            f"WHERE {alive} AND {owner} AND {collected}",
+            given,
+        )
 
     def same(self, left: str, right: str) -> str:
         """Return the condition that two aliases have the same row."""

@@ -18,4 +18,6 @@ class Commit:
     """Relation → the greatest causal length ever collected: an unknown tuple starts above it."""
     apart: Mapping[str, int] = field(default_factory=dict)
     """Relation → what another group may have forgotten that came to this one: a known tuple goes above it."""
+    name: str = ""
+    """What the site is called: of rows that have owners, it tells anew only its own."""
     grown: bool = False

@@ -164,14 +164,6 @@ class KeyedRelation(StoredRelation):
         return f"DELETE FROM {self.arrived} AS a WHERE {self._collected}"
 
     @cached_property
-    def _bury(self) -> str:
-        """What was collected here and lives elsewhere dies, by this commit: right after it was written."""
-        return (
-            f"UPDATE {self.arrived} AS a SET alive = 0, stamp = stamp + 1, site = 0, seq = 0 "
-            f"WHERE alive = 1 AND {self._collected}"
-        )
-
-    @cached_property
     def _two_values(self) -> str:
         both = ["alive", *self.table.columns]
         mine, theirs = (", ".join(f"{alias}.{name}" for name in both) for alias in ("r", "a"))
@@ -209,7 +201,8 @@ class KeyedRelation(StoredRelation):
                 marks = ", ".join("?" * len(places))
                 self.keep(connection, f"SELECT {marks}, 0", [row[place] for place in places])
         if arrival.covered and arrival.joining:
-            connection.execute(self._bury)
+            after = "alive = 0, stamp = stamp + 1"  # right after it was written
+            self.bury(connection, arrival, alive="alive = 1", change=after, collected=self._collected)
         return grown + self._join(connection, arrival.version)
 
     def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
@@ -302,18 +295,20 @@ class KeyedRelation(StoredRelation):
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
+        mine, called = self.mine("r", commit.name)
         lifted = connection.execute(
-            f"UPDATE {name} SET stamp = ?, version = ?, site = 0, seq = 0 "
-            f"WHERE {missing} AND alive = 1 AND stamp <= ?",
-            (commit.stamp, commit.version, floor),
+            f"UPDATE {name} AS r SET stamp = ?, version = ?, site = 0, seq = 0 "
+            f"WHERE {missing} AND alive = 1 AND stamp <= ? AND {mine}",
+            (commit.stamp, commit.version, floor, *called),
         ).rowcount
         if not from_another:
             return dropped + lifted
         tied = self.kept_as([f"r.{column}" for column in key], "value = r.stamp - 1")
+        mine, called = self.mine("r", commit.name, dead=True)
         again = connection.execute(
             f"UPDATE {name} AS r SET stamp = stamp + {tied}, version = ?, site = 0, seq = 0 "
-            f"WHERE alive = 0 AND NOT {self.kept_as(key, 'value >= r.stamp')}",
-            (commit.version,),
+            f"WHERE alive = 0 AND {mine} AND NOT {self.kept_as(key, 'value >= r.stamp')}",
+            (commit.version, *called),
         ).rowcount
         return dropped + lifted + again
 

@@ -51,9 +51,11 @@ class SetRelation(StoredRelation):
 
         Of a single row the number of changed rows says all, so nothing needs to be taken back. A tuple that
         is not known starts above the floor: it may have been here and collected. One that is known goes above
-        what another group may have collected of it before it came to this one.
+        what another group may have collected of it before it came to this one; a cut from there has brought
+        the floor, too, and who has only heard of it has seen nothing that it could lose to.
         """
         floor, apart = (_even(floors.get(self.relation.name, 0)) for floors in (commit.floors, commit.apart))
+        apart = min(apart, floor)
         grow: tuple[Any, ...] = (self._to_even, (apart + 2, commit.version))
         if odd:
             grow = (self._to_odd, (floor + 1, commit.version, apart + 1))
@@ -120,14 +122,6 @@ class SetRelation(StoredRelation):
         return f"DELETE FROM {self.arrived} AS a WHERE {self._collected}"
 
     @cached_property
-    def _bury(self) -> str:
-        """What was collected here and lives elsewhere dies, by this commit."""
-        return (
-            f"UPDATE {self.arrived} AS a SET cl = cl + 1, site = 0, seq = 0 "
-            f"WHERE cl & 1 AND {self._collected}"
-        )
-
-    @cached_property
     def _change(self) -> str:
         staged = ", ".join(f"a.{column}" for column in self.table.columns)
         return (
@@ -150,8 +144,10 @@ class SetRelation(StoredRelation):
         stage_columns(connection, self.arrived, each_once(arrival.columns, range(width), width))
         if arrival.returning:
             self.keep(connection, f"SELECT {self._key()}, cl FROM {self.arrived}")
-        if arrival.covered:
-            connection.execute(self._bury if arrival.joining else self._ignore)
+        if arrival.covered and arrival.joining:
+            self.bury(connection, arrival, alive="cl & 1", change="cl = cl + 1", collected=self._collected)
+        elif arrival.covered:
+            connection.execute(self._ignore)
         connection.execute(self._change)
         grown = connection.execute(self._join, (arrival.version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
@@ -160,18 +156,17 @@ class SetRelation(StoredRelation):
     def _key(self) -> str:
         return ", ".join(self.table.key()) or "1"
 
-    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int, name: str) -> int:
+    def lift(self, connection: sqlite3.Connection, commit: Commit, by: int) -> int:
         """All that is unseen goes up: what lives keeps its lead over what is dead.
 
         The dead too, or a lifted row would outlive a deletion that had seen it; and what the snapshot holds
         as well, or a row would lose to a deletion that it had seen, and that another site has lifted.
         """
-        owner = self.relation.owner
-        mine = "1" if owner is None else f"r.c{self.relation.columns.index(owner)} = ?"
+        mine, name = self.mine("r", commit.name)
         return connection.execute(
             f"UPDATE {self.table.name} AS r SET cl = cl + ?, version = ?, site = 0, seq = 0 "
             f"WHERE NOT {covers('r')} AND {mine}",
-            (by, commit.version, *(() if owner is None else (name,))),
+            (by, commit.version, *name),
         ).rowcount
 
     def settle(self, connection: sqlite3.Connection, commit: Commit, *, from_another: bool) -> int:
@@ -182,10 +177,11 @@ class SetRelation(StoredRelation):
         dropped = connection.execute(f"DELETE {gone}").rowcount
         if not from_another:
             return dropped
+        mine, called = self.mine("r", commit.name)
         again = connection.execute(
             f"UPDATE {name} AS r SET version = ?, site = 0, seq = 0 "
-            f"WHERE NOT cl & 1 AND NOT {self.kept_as(key, 'value >= r.cl')}",
-            (commit.version,),
+            f"WHERE NOT cl & 1 AND {mine} AND NOT {self.kept_as(key, 'value >= r.cl')}",
+            (commit.version, *called),
         ).rowcount
         return dropped + again
 
