@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import Mission, go, process
+from tests.browser.conftest import Mission, go
+from tests.browser.processes import process
 
 PAGES = {
     "map": ("#/map", "#verdict"),

@@ -3,7 +3,8 @@
 import re
 
 from playwright.sync_api import expect
-from tests.browser.conftest import Mission, go, process
+from tests.browser.conftest import Mission, go
+from tests.browser.processes import process
 
 
 def test_the_map_and_convergence(mission, browse):
