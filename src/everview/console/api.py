@@ -20,7 +20,7 @@ from everview.console.provenance import told
 from everview.console.sitemap import sitemap
 from everview.console.subject import Subject
 from everview.engines.sqlite.trials import Turn
-from everview.errors import DataError, EverviewError, StoreError
+from everview.errors import DataError, EverviewError, LimitError, StoreError
 from everview.language.plan import Schema
 from everview.language.relations import Relation
 from everview.replication.rights import Rights
@@ -294,7 +294,8 @@ class Api:
         except StoreError:
             raise
         except EverviewError as error:
-            raise RefusalError(422, "data", str(error)) from None
+            code = "limit" if isinstance(error, LimitError) else "data"
+            raise RefusalError(422, code, str(error)) from None
 
     def _row(self, name: str, cells: object) -> tuple[Any, ...]:
         try:
