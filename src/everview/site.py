@@ -370,7 +370,9 @@ class Site:
         schema = self.program.schema(name)
         here = self._store.engine.hosted()
         if name not in here:
-            raise DataError(f"{name} is not hosted here, only {self._shown()}; {self._adds(name)}", relation=name)
+            raise DataError(
+                f"{name} is not hosted here, only {self._shown()}; {self._adds(name)}", relation=name
+            )
         return schema
 
     def _shown(self) -> str:

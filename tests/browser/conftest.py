@@ -1,7 +1,8 @@
 """Debian's chromium, driven by Playwright; real `everview` processes with real sites, over loopback.
 
-Run by `make browser`. The `demo` is the real one, played once, on whose stores every function of the console is
-driven; a `mission` is a smaller one, for what the demo has not: bags, NULLs, negation, tokens. Whatever page a test opens, it must ask no other host, and log no error.
+Run by `make browser`. The `demo` is the real one, played once, on whose stores every function of the console
+is driven; a `mission` is a smaller one, for what the demo has not: bags, NULLs, negation, tokens. Whatever
+page a test opens, it must ask no other host, and log no error.
 """
 
 import os

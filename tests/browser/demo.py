@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tests.browser.processes import process
@@ -41,15 +41,19 @@ class Demo:
         )
         assert played.returncode == 0, played.stdout + played.stderr
         assert "Everyone agrees." in played.stdout
-        self.folder = Path(re.search(r"^The stores are in (.*)\. To look around:$", played.stdout, re.M)[1])
-        self.commands = [shlex.split(line)[1:] for line in re.findall(r"^  (everview .*)$", played.stdout, re.M)]
+        self.folder = Path(
+            re.search(r"^The stores are in (.*)\. To look around:$", played.stdout, re.MULTILINE)[1]
+        )
+        self.commands = [
+            shlex.split(line)[1:] for line in re.findall(r"^  (everview .*)$", played.stdout, re.MULTILINE)
+        ]
         self._open = ExitStack()
         self._threads = ThreadPoolExecutor(3)
         self._served: dict[str, Future[str]] = {}
         self.processes: list[int] = []
         self._steps = LANDED
 
-    def __enter__(self) -> Demo:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

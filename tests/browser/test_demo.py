@@ -1,7 +1,7 @@
 """Every function of the console on what the demo leaves: its sites, served by the commands that it prints.
 
-Windows that close, owners, recursion, views that are hosted without their relations, one that the hub publishes.
-What the page says is compared with the stores, and with what plain SQLite makes of their relations.
+Windows that close, owners, recursion, views that are hosted without their relations, one that the hub
+publishes. What the page says is compared with the stores, and with what plain SQLite makes of their rows.
 """
 
 import ipaddress
@@ -43,7 +43,9 @@ def test_the_map_with_lag_and_convergence(demo, browse):
     for name in (*DRONES, *TEAMS):
         expect(page.locator(f"[data-member={name}] td").nth(1)).to_have_text("has everything")
         expect(page.locator(f"[data-site={name}]")).to_have_class("site site-fresh")
-    expect(page.locator("[data-member=hub] td").nth(3)).to_contain_text("dialled from here, http://127.0.0.1:")
+    expect(page.locator("[data-member=hub] td").nth(3)).to_contain_text(
+        "dialled from here, http://127.0.0.1:"
+    )
     expect(page.locator("[data-member=drone-4] td").nth(3)).to_have_text("comes here")
     expect(page.locator("[data-member=drone-4] td").last).to_have_text("orders, sightings")
     demo.report()
@@ -56,7 +58,9 @@ def test_the_map_with_lag_and_convergence(demo, browse):
         expect(page.locator(f"[data-member={name}] td").nth(1)).to_have_text("1 commit behind")
     expect(page.locator("g.lag")).to_have_count(8)  # the drone has not heard that the post has it
     expect(page.locator("g.lag").first).to_have_text("−1")
-    expect(page.locator("#verdict")).to_contain_text(re.compile(r"Not all agree yet: drone-1, drone-2.* lack"))
+    expect(page.locator("#verdict")).to_contain_text(
+        re.compile(r"Not all agree yet: drone-1, drone-2.* lack")
+    )
     expect(page.locator("table.agree td.lacks")).to_have_count(4 * 8)  # a commit is of all relations
 
 
@@ -85,7 +89,9 @@ def test_rows_are_live_as_drones_report(demo, browse):
     assert set(cells(page)) == {*before, ("5", "Birch Wood", "4")}
     expect(page.locator("[data-table=priority] .item-count")).to_have_text(str(len(before) + 1))
     go(page, "#/data/seen")
-    expect(page.locator("tr[data-row]", has_text="false")).not_to_have_count(0)  # not every drone has closed it
+    expect(page.locator("tr[data-row]", has_text="false")).not_to_have_count(
+        0
+    )  # not every drone has closed it
 
 
 def test_plans_with_what_a_commit_did_to_each_operator(demo, browse):
@@ -100,7 +106,9 @@ def test_plans_with_what_a_commit_did_to_each_operator(demo, browse):
     expect(page.locator("#plan-change")).to_contain_text(re.compile(r"with commit \d+"))
     more = len(demo.rows()["orders"]) - len(before["orders"])
     assert more > 0
-    told = "boxes => boxes.map(b => [b.dataset.box, [...b.querySelectorAll('.count')].map(c => c.textContent)])"
+    told = (
+        "boxes => boxes.map(b => [b.dataset.box, [...b.querySelectorAll('.count')].map(c => c.textContent)])"
+    )
     assert page.locator("g.box").evaluate_all(told) == [
         ["orders", [f"+{more}"]],
         ["project", [f"+{more}"]],
@@ -162,7 +170,11 @@ def test_what_would_vanish_is_what_plain_sqlite_computes(demo, browse, name):
     patiently = expect(page.locator("#rows-count"))
     patiently.to_have_text(f"{len(demo.rows()['orders'])} rows", timeout=60_000)  # a hub's, after a refresh
     views = [view for view in VIEWS if view != "flown" or name == "hub"]  # the hub computes it, nobody else
-    for view, of, kind in (("orders", "Saddle", "sightings"), ("orders", "Saddle", "units"), ("reachable", "2", "paths")):
+    for view, of, kind in (
+        ("orders", "Saddle", "sightings"),
+        ("orders", "Saddle", "units"),
+        ("reachable", "2", "paths"),
+    ):
         go(page, f"#/data/{view}")
         page.locator("tr[data-row]", has_text=of).first.click()
         expect(page.locator("#why h2")).to_contain_text(f"{view}(")
@@ -188,7 +200,9 @@ def texts(row):
 
 def test_a_drone_that_has_no_row_of_sectors(demo, browse):
     page = browse(demo.console("drone-4") + "#/data/orders", may=("409",))
-    expect(page.locator(".item-name")).to_have_text(["orders", "flown", "sightings", "everview_late_sightings"])
+    expect(page.locator(".item-name")).to_have_text(
+        ["orders", "flown", "sightings", "everview_late_sightings"]
+    )
     page.locator("tr[data-row]", has_text="Saddle").first.click()
     expect(page.locator("[data-node=site]").first).to_be_visible()
     page.locator("[data-node=tuple]", has_text="sectors").first.click()

@@ -100,7 +100,9 @@ def test_a_hub_is_shown(shown, monkeypatch):
 
 
 def test_a_hub_in_a_notebook(spark, tmp_path, monkeypatch):
-    program = Program.parse('CREATE TABLE r ("<i>" BIGINT); CREATE MATERIALIZED VIEW v AS SELECT "<i>" AS n FROM r;')
+    program = Program.parse(
+        'CREATE TABLE r ("<i>" BIGINT); CREATE MATERIALIZED VIEW v AS SELECT "<i>" AS n FROM r;'
+    )
     hub = Hub.open(tmp_path / "hub", program, spark=spark, name="<cloud>")
     assert repr(hub) == f"<Hub '<cloud>' at {hub._store.files.uri('')}>"
 

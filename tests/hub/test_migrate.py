@@ -87,7 +87,7 @@ def test_a_hub_with_sites(tmp_path, spark):
 
 
 def check_the_past(spark, folder, hub):
-    """What there was under the old program is read by it: changed and dropped views, and those that stayed."""
+    """What there was under the old program is read by it: changed views, dropped ones, those that stayed."""
     assert hub.rows("a", at=1) == [(1, "p"), (2, "q"), (4, "q")]
     assert hub.rows("joined", at=1) == [(1, "one"), (2, "two")]  # with the columns that it had then
     assert hub.table("joined", at=2).columns == ["x", "v"]
@@ -96,7 +96,9 @@ def check_the_past(spark, folder, hub):
     assert hub.rows("top", at=3) == [(2,), (3,), (4,)]  # the migration itself
     why = hub.why("counts", ("q", 2), at=1)
     assert [dict(witness.values) for witness in why.tuples()] == [{"x": 2, "y": "q"}, {"x": 4, "y": "q"}]
-    with pytest.raises(ev.DataError, match="earlier program, which did not have z: there were a, k, b, joined"):
+    with pytest.raises(
+        ev.DataError, match="earlier program, which did not have z: there were a, k, b, joined"
+    ):
         hub.rows("z", at=2)
     with pytest.raises(ev.DataError, match=f"refresh 99 is not retained: 1 to {hub.refreshed} are"):
         hub.rows("a", at=99)
@@ -104,7 +106,9 @@ def check_the_past(spark, folder, hub):
     read = spark.read.format("everview").option("refresh", "2")
     found = read.option("name", "counts").load(str(folder)).select("y", "n").collect()
     assert sorted(map(tuple, found)) == hub.rows("counts", at=2)
-    with pytest.raises(ev.DataError, match="refresh 2 .* went over to another program; under that one there are 3"):
+    with pytest.raises(
+        ev.DataError, match=r"refresh 2 .* went over to another program, under which 3 to \d+ are"
+    ):
         History(open_files(folder)).at(2)  # as a stream of changes does
     hub.vacuum()
     assert hub.rows("counts", at=1) == [("p", 1), ("q", 2)]
@@ -197,7 +201,7 @@ def test_a_migration_that_was_cut_short_is_begun_again(tmp_path, spark, monkeypa
 
 
 def test_in_an_object_store_by_three_machines_each_of_which_is_lost(spark, tmp_path):
-    """The gate lies on the driver's machine: what it has become is in the store when the migration is made."""
+    """The gate lies on the driver's machine: what it has become is in the store once it is made."""
     with bucket(tmp_path / "s3", page=3) as s3, ev.Site.open(":memory:", OLD, name="s") as site:
         options = {name: s3.options(gate_folder=str(tmp_path / name)) for name in ("one", "two", "three")}
         with ev.Hub.open(s3.uri(), OLD, spark=spark, options=options["one"]) as hub:

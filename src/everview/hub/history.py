@@ -61,7 +61,7 @@ class History:
     def _missing(self, refresh: int, first: int, *, migrated: bool = False) -> DataError:
         last = self.latest().refresh
         if migrated:
-            why = f"was made before the hub went over to another program; under that one there are {first} to {last}"
+            why = f"was made before the hub went over to another program, under which {first} to {last} are"
         else:
             why = "is not there: " + (f"{first} to {last} are" if last else "none has been made yet")
         return DataError(f"refresh {refresh} of {self._files.uri('')} {why}", value=refresh)

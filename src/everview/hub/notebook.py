@@ -51,5 +51,7 @@ def _waits(waiting: Waiting) -> list[str]:
         found.append(f"{waiting.writes:,} {'write waits' if waiting.writes == 1 else 'writes wait'}")
     if waiting.rows:
         more = "at least " if waiting.rows >= _COUNTED else ""
-        found.append(f"{more}{waiting.rows:,} {'row of sites waits' if waiting.rows == 1 else 'rows of sites wait'}")
+        found.append(
+            f"{more}{waiting.rows:,} {'row of sites waits' if waiting.rows == 1 else 'rows of sites wait'}"
+        )
     return found

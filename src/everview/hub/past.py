@@ -1,4 +1,4 @@
-"""The past: a refresh is read by the program that it was made under, be that an earlier one of the store's."""
+"""The past: a refresh is read by the program that it was made under, be that an earlier one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Past:
         """What the store kept when a refresh was made; DataError where a relation or view was not there."""
         then = self._at(record)
         if name not in then.program.names() and name in self._now.program.names():
-            there = ", ".join(declared for declared in then.program.names() if not declared.startswith("everview_"))
+            there = ", ".join(
+                declared for declared in then.program.names() if not declared.startswith("everview_")
+            )
             raise DataError(
                 f"refresh {record.refresh} was made under an earlier program, which did not have {name}: "
                 f"there were {there}",

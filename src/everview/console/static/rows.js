@@ -8,6 +8,8 @@ import { cell, count } from "./words.js";
 const PAGE = 100;
 
 const isNumber = (column) => /INT|DOUBLE|DECIMAL/.test(column.type);
+const isTime = (column) => /TIMESTAMP|DATE/.test(column.type);
+const kindOf = (column) => (isNumber(column) ? "number" : isTime(column) ? "when" : null);
 
 export function rowsPart(place, table, chosen, open) {
   let offset = 0;
@@ -52,7 +54,7 @@ export function rowsPart(place, table, chosen, open) {
           keydown: (event) => steer(event, row),
         },
       }, row.cells.map((value, column) => h("td", {
-        class: value === null ? "null" : isNumber(found.columns[column]) ? "number" : null,
+        class: value === null ? "null" : kindOf(found.columns[column]),
       }, h("span", { class: "clip", text: cell(value) }))),
       found.rows.some((one) => one.often > 1) && h("td", { class: "often", text: row.often > 1 ? `× ${row.often}` : "" }));
     });

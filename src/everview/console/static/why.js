@@ -71,7 +71,7 @@ function sentence(found) {
       : `There are ${found.all_monomials.toLocaleString("en")} ways to it, over ${count(found.all_tuples, "base row")}; one suffices.`;
   const cut = found.tuples.length < found.all_tuples || found.monomials.length < found.all_monomials;
   return h("p", { class: "quiet", id: "why-sentence" }, ways,
-    found.text && [" ", h("code", { class: "poly", text: short(found.text, 160) })],
+    found.text && [" ", h("code", { class: "poly", text: short(found.text, 160).replaceAll("·", "·\u200b") })],
     cut && ` Shown are ${count(found.tuples.length, "row")} of them.`);
 }
 
