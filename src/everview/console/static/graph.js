@@ -180,6 +180,12 @@ export function box(node, props, ...children) {
     s("rect", { width: node.width, height: node.height, rx: 9 }), children);
 }
 
+// A place that scrolls sideways begins where a node is in sight, and stays where it was when it is drawn again.
+export function inSight(region, drawing, node, size, before = null) {
+  const wide = drawing.getBoundingClientRect().width;
+  region.scrollLeft = before ?? (node.x / size.width) * wide - region.clientWidth / 2;
+}
+
 // As large as it is, or as narrow as its place, but never so small that nobody could read it: then it scrolls.
 export function picture(size, label, ...children) {
   const made = s("svg", {

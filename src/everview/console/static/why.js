@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { h, onEnter, put, s } from "./dom.js";
-import { NARROW, box, edge, layOutWithin, picture, widthOf } from "./graph.js";
+import { NARROW, box, edge, inSight, layOutWithin, picture, widthOf } from "./graph.js";
 import { empty, loading, trouble } from "./states.js";
 import { cell, count, rowText, short } from "./words.js";
 
@@ -37,8 +37,9 @@ export function whyPart(place, table, row, close) {
       return;
     }
     found.tuples.sort((one, other) => Boolean(one.system) - Boolean(other.system));
-    put(body, sentence(found), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Provenance" },
-      drawing(found, table, row, ask, place.clientWidth)));
+    const region = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Provenance" });
+    put(body, sentence(found), region);
+    drawIn(region, found, table, row, ask, place.clientWidth);
     put(below, list(found, ask));
   }
 
@@ -82,7 +83,7 @@ function together(found) {
 }
 
 // Layers: the row, the alternatives, the base rows, their sites. Of a recursive row, the proof in between.
-function drawing(found, table, row, ask, room) {
+function drawIn(region, found, table, row, ask, room) {
   const nodes = [];
   const edges = [];
   const node = (id, kind, lines, more = {}) => {
@@ -119,8 +120,10 @@ function drawing(found, table, row, ask, room) {
   const unique = [...new Map(edges.map((pair) => [pair.join("\u0000"), pair])).values()];
   atTheBottom(nodes, unique);
   const size = layOutWithin(nodes, unique, room);
-  return picture(size, `Provenance of a row of ${table.name}`,
+  const made = picture(size, `Provenance of a row of ${table.name}`,
     size.routes.map((route) => edge(route, {}, size.sideways)), nodes.map((one) => drawn(one, ask)));
+  put(region, made);
+  inSight(region, made, nodes[0], size);
 }
 
 function proofNodes(found, node, edges) {
