@@ -8,8 +8,13 @@ import { cell, count } from "./words.js";
 const PAGE = 100;
 
 const isNumber = (column) => /INT|DOUBLE|DECIMAL/.test(column.type);
-const isTime = (column) => /TIMESTAMP|DATE/.test(column.type);
-const kindOf = (column) => (isNumber(column) ? "number" : isTime(column) ? "when" : null);
+const SHORT = 24; // letters that stand in one line
+
+// A value in a table: a short one in one line, a long one cut off.
+export function shown(value) {
+  const text = cell(value);
+  return h("span", { class: text.length > SHORT ? "clip" : "clip short", text });
+}
 
 export function rowsPart(place, table, chosen, open) {
   let offset = 0;
@@ -54,8 +59,8 @@ export function rowsPart(place, table, chosen, open) {
           keydown: (event) => steer(event, row),
         },
       }, row.cells.map((value, column) => h("td", {
-        class: value === null ? "null" : kindOf(found.columns[column]),
-      }, h("span", { class: "clip", text: cell(value) }))),
+        class: value === null ? "null" : isNumber(found.columns[column]) ? "number" : null,
+      }, shown(value))),
       found.rows.some((one) => one.often > 1) && h("td", { class: "often", text: row.often > 1 ? `× ${row.often}` : "" }));
     });
     return h("div", { class: "scroll" }, h("table", { class: "rows", role: "grid", "aria-label": `Rows of ${table.name}` },

@@ -3,6 +3,7 @@
 import { post } from "./api.js";
 import { h, onEnter, put, s } from "./dom.js";
 import { NARROW, box, edge, inSight, layOutWithin, picture, widthOf } from "./graph.js";
+import { shown } from "./rows.js";
 import { empty, loading, trouble } from "./states.js";
 import { cell, count, rowText, short } from "./words.js";
 
@@ -72,9 +73,12 @@ function sentence(found) {
       : `There are ${found.all_monomials.toLocaleString("en")} ways to it, over ${count(found.all_tuples, "base row")}; one suffices.`;
   const cut = found.tuples.length < found.all_tuples || found.monomials.length < found.all_monomials;
   return h("p", { class: "quiet", id: "why-sentence" }, ways,
-    found.text && [" ", h("code", { class: "poly", text: short(found.text, 160).replaceAll("·", "·\u200b") })],
+    found.text && [" ", h("code", { class: "poly", text: broken(short(found.text, 160)) })],
     cut && ` Shown are ${count(found.tuples.length, "row")} of them.`);
 }
+
+// A long product is broken where it may be, and not within a name; a short one is not broken at all.
+const broken = (text) => (text.length > 60 ? text.replaceAll("·", "·\u200b") : text);
 
 // Of a group, or of one proof among several, a row may go and leave another in its place.
 function together(found) {
@@ -218,9 +222,10 @@ function vanishing(tuple, answer, table, row) {
     h("p", { class: "quiet", text: "Tried in a transaction that was undone: nothing has been changed." }),
     answer.turns.map((turn) => h("div", { class: "turn" },
       h("h4", {}, turn.name, turn.name === tuple.relation && h("span", { class: "quiet", text: " the row itself" })),
-      h("table", { class: "rows" }, h("thead", {}, h("tr", {}, h("th", {}), turn.columns.map((name) => h("th", { text: name })))),
+      h("div", { class: "scroll" }, h("table", { class: "rows" },
+        h("thead", {}, h("tr", {}, h("th", {}), turn.columns.map((name) => h("th", { text: name })))),
         h("tbody", {}, turn.rows.map((one) => h("tr", { class: one.weight < 0 ? "goes" : "comes" },
           h("td", { class: "sign", text: one.weight < 0 ? `−${-one.weight}` : `+${one.weight}` }),
-          one.cells.map((value) => h("td", { class: value === null ? "null" : null, text: cell(value) })))))),
+          one.cells.map((value) => h("td", { class: value === null ? "null" : null }, shown(value)))))))),
       turn.rows.length < turn.vanished + turn.appeared && h("p", { class: "quiet", text: "and more" }))));
 }
