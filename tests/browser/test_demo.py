@@ -27,12 +27,19 @@ LISTED = [*VIEWS, *RELATIONS, "everview_late_sightings"]
 def test_what_the_demo_prints_can_be_typed(demo):
     words = [words for words in demo.commands if words[0] not in ("serve", "hub")]
     assert [one[0] for one in words] == ["query", "why", "explain", "status"]
-    for one in words:
-        done = subprocess.run(
-            [sys.executable, "-m", "everview", *one], capture_output=True, text=True, check=False
+    begun = [
+        subprocess.Popen(
+            [sys.executable, "-m", "everview", *one],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        assert (done.returncode, done.stderr) == (0, ""), one
-        assert len(done.stdout.splitlines()) > 1
+        for one in words
+    ]
+    for one, process in zip(words, begun, strict=True):
+        told, wrong = process.communicate()
+        assert (process.returncode, wrong) == (0, ""), one
+        assert len(told.splitlines()) > 1
 
 
 def test_the_map_with_lag_and_convergence(demo, browse):
@@ -248,6 +255,19 @@ def test_a_hub_with_its_refreshes_and_their_stages(demo, browse):
     expect(page.locator("g.site")).to_have_count(9)
     expect(page.locator("[data-member=post] td").nth(3)).to_have_text("comes here")
     expect(page.locator("[data-member=drone-1] td").nth(3)).to_have_text("through others")
+
+
+def test_what_a_hub_has_too_many_rows_for_is_said_with_where_to_ask(demo, browse):
+    """The server's words are those of `tests/hub/test_console.py`; here it is what becomes of them."""
+    page = browse(demo.console("hub") + "#/data/units", may=("422",))
+    said = "the relations of hub have more than 20,000 rows together; ask a site"
+    told = json.dumps({"code": "limit", "error": said})
+    page.route("**/without", lambda route: route.fulfill(status=422, body=told))
+    page.locator("tr[data-row]").first.click()
+    page.locator("[data-node=tuple]").click()
+    expect(page.locator("#vanish .card")).to_contain_text("There is too much to tell here")
+    expect(page.locator("#vanish .card")).to_contain_text(f"T{said[1:]}.")
+    assert not page.locator("#vanish .trouble, #vanish button").count()
 
 
 def test_a_row_is_written_at_the_hub_and_is_there_after_a_refresh(demo, browse):
