@@ -6,9 +6,10 @@ import pytest
 from tests.hub.s3 import bucket
 
 import everview as ev
-from everview.hub import evolving, register
+from everview.hub import evolving
 from everview.hub.files import open_files
 from everview.hub.history import History
+from everview.hub.reading import SnapshotReader, read_schema
 
 A = "CREATE TABLE a (x BIGINT NOT NULL, y TEXT);"
 K = "CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT);"
@@ -83,10 +84,10 @@ def test_a_hub_with_sites(tmp_path, spark):
         with ev.Site.open(":memory:", NEW, name="new") as new:
             new.sync(hub)
             assert {name: new.rows(name) for name in NEW.names()} == contents(hub)
-        check_the_past(spark, tmp_path / "hub", hub)
+        check_the_past(tmp_path / "hub", hub)
 
 
-def check_the_past(spark, folder, hub):
+def check_the_past(folder, hub):
     """What there was under the old program is read by it: changed views, dropped ones, those that stayed."""
     assert hub.rows("a", at=1) == [(1, "p"), (2, "q"), (4, "q")]
     assert hub.rows("joined", at=1) == [(1, "one"), (2, "two")]  # with the columns that it had then
@@ -102,14 +103,16 @@ def check_the_past(spark, folder, hub):
         hub.rows("z", at=2)
     with pytest.raises(ev.DataError, match=f"refresh 99 is not retained: 1 to {hub.refreshed} are"):
         hub.rows("a", at=99)
-    register(spark)
-    read = spark.read.format("everview").option("refresh", "2")
-    found = read.option("name", "counts").load(str(folder)).select("y", "n").collect()
-    assert sorted(map(tuple, found)) == hub.rows("counts", at=2)
+    files, options = open_files(folder), {"refresh": "2"}  # as Spark's format does, without a job
+    schema, refresh = read_schema(files, "counts", options)
+    reader = SnapshotReader(files, "counts", options, refresh, schema)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    found = [(row["y"], row["n"]) for batch in batches for row in batch.to_pylist()]
+    assert sorted(found) == hub.rows("counts", at=2)
     with pytest.raises(
         ev.DataError, match=r"refresh 2 .* went over to another program, under which 3 to \d+ are"
     ):
-        History(open_files(folder)).at(2)  # as a stream of changes does
+        History(files).at(2)  # as a stream of changes does
     hub.vacuum()
     assert hub.rows("counts", at=1) == [("p", 1), ("q", 2)]
 
