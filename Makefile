@@ -43,7 +43,7 @@ test: .venv $(CLASSES)  ## the whole test suite
 browser: .venv  ## the tests of the console in a real browser: Debian's chromium, installed if missing
 	@test -x $(CHROMIUM) || $(AS_ROOT) sh -c '$(INSTALL) || { apt-get update && $(INSTALL); }' || { echo "There is no $(CHROMIUM): install Debian's package chromium, or set CHROMIUM=/path/of/one" >&2; exit 1; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[browser]'
-	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest tests/browser --numprocesses 2 --dist loadfile
+	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest tests/browser --numprocesses 2 --dist loadgroup
 
 check: .venv  ## formatting, lint, types, import layers, links in the documentation
 	$(BIN)/ruff format --check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -322,20 +323,23 @@ class Site:
 
         Relations and views may come, views may change or go, and relations get nullable columns at their end.
         ProgramError, and nothing is done, for what cannot be done safely. A site that hosts all hosts what is
-        new as well; one that does not hosts what it did, and `hosts` names more. `dry_run` only says what
-        would be done, and what is refused.
+        new as well; one that does not hosts what it did, and `hosts` names more, under the same program too.
+        `dry_run` only says what would be done, and what is refused.
         """
         file = os.fsdecode(path)
         if not Path(file).is_file():
             raise StoreError(f"{file} is no store's file, so there is nothing to migrate", path=file)
         with cls.open(file) as site:  # also what brings an old format, or a copied file, up to date
             evolution = Evolution(site.program, program)
-            if dry_run or evolution.is_nothing:
+            if dry_run:
                 return evolution
             refuse_unsafe(file, evolution)
             if comes_back(file, evolution, hosts):
                 site.replica.renew()
-        evolve_store(file, evolution, hosts)
+        if evolution.is_nothing:
+            cls.open(file, hosts=hosts).close()
+        else:
+            evolve_store(file, evolution, hosts)
         return evolution
 
     def close(self) -> None:
@@ -367,11 +371,20 @@ class Site:
         here = self._store.engine.hosted()
         if name not in here:
             raise DataError(
-                f"{name} is not hosted here, only {', '.join(here)}; "
-                f"open the site with hosts={{{name!r}, …}} to have it too",
-                relation=name,
+                f"{name} is not hosted here, only {self._shown()}; {self._adds(name)}", relation=name
             )
         return schema
+
+    def _shown(self) -> str:
+        """What is hosted here, in words; what Everview keeps for itself is left out."""
+        return ", ".join(name for name in self._store.engine.hosted() if not name.startswith("everview_"))
+
+    def _adds(self, name: str) -> str:
+        """How to have a relation or view hosted as well."""
+        if self._store.path == ":memory:":
+            return f"open the site with hosts={{{name!r}, …}} to have it too"
+        path = shlex.quote(self._store.path)
+        return f"`everview migrate {path} --hosts {shlex.quote(name)}` has it host that too"
 
     def _bound(self, sql: str) -> Statement:
         """A statement over what is hosted here."""

@@ -1,18 +1,20 @@
 """Debian's chromium, driven by Playwright; real `everview` processes with real sites, over loopback.
 
-Run by `make browser`. Whatever page a test opens, it must ask no other host, and log no error.
+Run by `make browser`. The `demo` is the real one, played once, on whose stores every function of the console
+is driven; a `mission` is a smaller one, for what the demo has not: bags, NULLs, negation, tokens. Whatever
+page a test opens, it must ask no other host, and log no error.
 """
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
+from tests.browser.demo import Demo
+from tests.browser.processes import process
 
 from everview import Program, Site
 from everview.replication.tokens import hash_of
@@ -56,22 +58,6 @@ site = "guest"
 sha256 = "{hash_of(GUEST)}"
 read = ["alert", "sector"]
 """
-
-
-@contextmanager
-def process(*words: object, cwd: Path):
-    """A command, and its console's address as it prints it."""
-    log = cwd / f"{words[0]}.log"
-    with log.open("w") as told:
-        command = [sys.executable, "-m", "everview", *map(str, words)]
-        started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told, text=True, cwd=cwd)
-    try:
-        line = next((line for line in started.stdout if line.startswith("console at ")), "")
-        assert line, f"everview {words[0]} did not start: {log.read_text()}"
-        yield started, line.split()[-1]
-    finally:
-        started.terminate()
-        started.communicate(timeout=60)
 
 
 class Mission:
@@ -132,6 +118,15 @@ def mission(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """The demo, played to its end; its tests are one group, so that it is played once."""
+    with Demo(tmp_path_factory.mktemp("demo")) as played:
+        for name in ("hub", "post"):
+            played.begin(name)
+        yield played
+
+
+@pytest.fixture(scope="session")
 def chromium():
     if not Path(CHROMIUM).exists():
         pytest.exit(f"there is no {CHROMIUM}: `make browser` installs it, or set CHROMIUM=…", returncode=1)
@@ -162,7 +157,8 @@ def browse(chromium, monkeypatch) -> Callable[..., Page]:
         contexts.append(context)
         page = context.new_page()
         host = urlsplit(address).netloc
-        page.on("request", lambda request: asked.append((host, request.url)))
+        context.on("request", lambda request: asked.append((host, request.url)))
+        page.on("websocket", lambda socket: asked.append((host, socket.url)))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None

@@ -2,7 +2,8 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import ALL, GUEST, Mission, go, process
+from tests.browser.conftest import ALL, GUEST, Mission, go
+from tests.browser.processes import process
 
 from everview import Site
 

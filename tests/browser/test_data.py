@@ -6,14 +6,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import go
+from tests.browser.reading import as_shown, cells, difference, turned
 
 from everview import Site
-
-
-def cells(page):
-    """The rows that are shown, all at one time."""
-    told = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText))"
-    return [tuple(row) for row in page.locator("#main tr[data-row]").evaluate_all(told)]
 
 
 def test_relations_and_views_with_their_rows(mission, browse):
@@ -117,13 +112,6 @@ def test_what_would_vanish_is_what_vanishes(mission, browse, tmp_path, view, tex
     with page.expect_request("**/without") as asked:
         node.click()
     expect(page.locator("#vanish-said")).to_be_visible()
-    told = {}
-    for turn in page.locator(".turn").all():
-        name = turn.locator("h4").inner_text().split()[0]
-        told[name] = sorted(
-            (row.locator("td.sign").inner_text(), *row.locator("td:not(.sign)").all_inner_texts())
-            for row in turn.locator("tbody tr").all()
-        )
     body = json.loads(asked.value.post_data)
     with Site.open(mission.folder / "post.db") as post:
         post.backup(tmp_path / "copy.db")
@@ -133,14 +121,12 @@ def test_what_would_vanish_is_what_vanishes(mission, browse, tmp_path, view, tex
         kinds = [field.type.kind.value for field in trial.program.schema(body["relation"])]
         row = [int(cell) if kind == "BIGINT" else cell for cell, kind in zip(body["row"], kinds, strict=True)]
         assert trial.delete(body["relation"], [row]) == 1
-        wanted = {}
-        for name in names:
-            shown = lambda row: tuple("NULL" if cell is None else str(cell) for cell in row)
-            gone = [("−1", *shown(row)) for row in before[name] if row not in trial.rows(name)]
-            come = [("+1", *shown(row)) for row in trial.rows(name) if row not in before[name]]
-            if gone or come:
-                wanted[name] = sorted(gone + come)
-    assert told == wanted
+        wanted = {
+            name: difference(as_shown(before[name]), as_shown(trial.rows(name)))
+            for name in names
+            if before[name] != trial.rows(name)
+        }
+    assert turned(page) == wanted
     assert mission.server.poll() is None
 
 

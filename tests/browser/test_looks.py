@@ -1,48 +1,83 @@
-"""Keyboard only, phones, light and dark; and pictures to be looked at, in the folder EVERVIEW_SHOTS."""
+"""Keyboard only, phones, light and dark, on what the demo leaves; and pictures to be looked at.
 
-import itertools
+With EVERVIEW_SHOTS=FOLDER the pictures are kept there.
+"""
+
+import json
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import Mission, go, process
+from tests.browser.conftest import go
+
+pytestmark = [pytest.mark.xdist_group("demo"), pytest.mark.timeout(900)]
+
+SHOTS = os.environ.get("EVERVIEW_SHOTS", "")
+if SHOTS:
+    Path(SHOTS).mkdir(exist_ok=True)
 
 PAGES = {
-    "map": ("#/map", "#verdict"),
-    "rows": ("#/data/sighting", "tr[data-row]"),
-    "plan": ("#/data/alert/plan", "g.box"),
-    "why": ('#/data/alert?row=["2","Old mill","beta"]', "[data-node=site]"),
-    "refreshes": ("#/refreshes", ".empty-title"),
+    "map": ("post", "#/map", "#verdict"),
+    "rows": ("post", "#/data/sightings", "tr[data-row]"),
+    "plan": ("post", "#/data/orders/plan", "g.box"),
+    "why": ("post", "#/data/orders?row=", "[data-node=site]"),
+    "proof": ("post", '#/data/reachable?row=["11"]', "[data-node=site]"),
+    "site-refreshes": ("post", "#/refreshes", ".empty-title"),
+    "hub-map": ("hub", "#/map", "#verdict"),
+    "refreshes": ("hub", "#/refreshes", "[data-refresh]"),
+    "hub-plan": ("hub", "#/data/priority/plan", "g.box"),
+    "hub-why": ("hub", "#/data/orders?row=", "[data-node=site]"),
+    "drone-plan": ("drone-4", "#/data/orders/plan", "g.box"),
 }
 
 
-def test_keyboard_only(mission, browse):
-    page = browse(mission.console)
+@pytest.fixture(scope="module")
+def reported(demo):
+    """The hub has had something to take in since it is served."""
+    demo.sees("drone-2", 4, "rope", "tent")
+    demo.report()
+    return demo
+
+
+def path_of(demo, name):
+    """Where a page is; of an order that many base rows stand for, its row."""
+    site, path, _ = PAGES[name]
+    if not path.endswith("row="):
+        return path
+    order = max(demo.rows(site if site != "hub" else "post")["orders"], key=lambda row: row[3])
+    return path + quote(json.dumps([str(value) for value in order]))
+
+
+def test_keyboard_only(demo, browse):
+    page = browse(demo.console("post"))
     expect(page.locator("#verdict")).to_be_visible()
     page.keyboard.press("2")
-    expect(page.locator("h1")).to_have_text("open_path")
+    expect(page.locator("h1")).to_have_text("reachable")
     page.keyboard.press("Tab")  # to the link that skips, then the tabs, the list, …
     focused = []
     for _ in range(40):
         focused.append(
             page.evaluate("document.activeElement.dataset.table ?? document.activeElement.tagName")
         )
-        if focused[-1] == "alert":
+        if focused[-1] == "orders":
             break
         page.keyboard.press("Tab")
-    assert focused[-1] == "alert", focused
+    assert focused[-1] == "orders", focused
     page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("alert")
+    expect(page.locator("h1")).to_have_text("orders")
+    expect(page.locator("tr[data-row]").first).to_be_visible()
     for _ in range(40):
         if page.evaluate("document.activeElement.dataset.row !== undefined"):
             break
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     row = page.evaluate("document.activeElement.dataset.row")
-    assert "Old mill" in row
+    assert row == page.locator("tr[data-row]").nth(1).get_attribute("data-row")
     page.keyboard.press("Enter")
     expect(page.locator("#why h2")).to_be_focused()
+    expect(page.locator("[data-node=site]").first).to_be_visible()
     for _ in range(10):
         if page.evaluate("document.activeElement.dataset.node === 'tuple'"):
             break
@@ -57,21 +92,7 @@ def test_keyboard_only(mission, browse):
     page.keyboard.press("3")
     expect(page.locator("h1")).to_have_text("Refreshes")
     page.go_back()
-    expect(page.locator("h1")).to_have_text("alert")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_phone_shows_it_without_scrolling_sideways(mission, browse, name):
-    path, there = PAGES[name]
-    page = browse(mission.console + path, width=360, height=740)
-    expect(page.locator(there).first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    small = page.evaluate(
-        "[...document.querySelectorAll('button, .tabs a, .item')].filter(e => e.offsetParent)"
-        ".map(e => e.getBoundingClientRect().height).filter(height => height < 28)"
-    )
-    assert small == []
-    assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 16
+    expect(page.locator("h1")).to_have_text("orders")
 
 
 READABLE = "h1, h2, p, a, th, td, button, summary, .item-count, .chip, .live, dt, dd"
@@ -104,39 +125,58 @@ CONTRAST = """words => {
 }"""
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_light_and_dark_are_readable(mission, browse, dark):
-    page = browse(mission.console, dark=dark)
-    for path, there in PAGES.values():
-        go(page, path)
-        expect(page.locator(there).first).to_be_visible()
-        assert page.evaluate(CONTRAST, READABLE) == [], path
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (ground == "rgb(17, 22, 20)") is dark
+SMALL = """[...document.querySelectorAll('button, .tabs a, .item')].filter(e => e.offsetParent)
+    .map(e => e.getBoundingClientRect().height).filter(height => height < 28)"""
 
 
-def test_pictures(browse, tmp_path):
-    """Not compared by this test: people look at them, and some are kept in docs/."""
-    folder = Path(os.environ.get("EVERVIEW_SHOTS", tmp_path))
-    folder.mkdir(exist_ok=True)
-    mission, flights = Mission(tmp_path), itertools.count()
-    with process("serve", "--store", "post.db", "--port", "0", "--insecure", cwd=tmp_path) as (_, console):
-        mission.console = console
-        mission.sync(1, 2, 3)
-        for kind, width, height in (("dark", 1360, 880), ("light", 1360, 880), ("phone", 390, 844)):
-            page = browse(console, width=width, height=height, dark=kind == "dark")
-            for name, (path, there) in PAGES.items():
-                go(page, path)
-                expect(page.locator(there).first).to_be_visible()
-                if name == "plan":  # with something to show in it
-                    mission.sees(3, *((f"drone-3.{next(flights)}", 6, what) for what in ("signal", "trees")))
-                    expect(page.locator('[data-box="sighting"] .count')).to_have_text("+2")
-                if name == "why":
-                    page.locator("[data-node=tuple]").first.click()
-                    expect(page.locator("#vanish-said")).to_be_visible()
-                    page.evaluate("scrollTo(0, 0)")
-                    page.mouse.move(5, 5)
-                file = folder / f"console-{name}-{kind}.png"
-                page.screenshot(path=file, full_page=kind == "phone")
-                assert file.stat().st_size > 5_000
-            page.context.close()
+@pytest.mark.parametrize("kind", ["light", "dark", "phone", "phone-dark"])
+def test_every_page_is_readable(reported, browse, kind):
+    """Light and dark, on a screen and on a phone, which never has to be scrolled sideways as a whole.
+
+    Pictures are not compared: people look at them, and some are kept in docs/.
+    """
+    phone, dark = kind.startswith("phone"), kind.endswith("dark")
+    width, height = (360, 740) if phone else (1360, 880)
+    pages = {
+        site: browse(reported.console(site), width=width, height=height, dark=dark)
+        for site in ("post", "hub", "drone-4")
+    }
+    for name, (site, _, there) in PAGES.items():
+        page = pages[site]
+        go(page, path_of(reported, name))
+        expect(page.locator(there).first).to_be_visible(timeout=60_000)
+        assert page.evaluate(CONTRAST, READABLE) == [], name
+        if there == "g.box":
+            view = page.locator(there).first.bounding_box()  # in sight, however wide the plan below it is
+            assert view["x"] >= 0
+            assert view["x"] + view["width"] <= width, name
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(17, 22, 20)") is dark
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        if phone:
+            assert page.evaluate(SMALL) == [], name
+            assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 16
+        if name.endswith("why"):
+            page.locator("[data-node=tuple]", has_text="sightings").first.click()
+            expect(page.locator("#vanish-said")).to_be_visible(timeout=60_000)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        if SHOTS:
+            picture(reported, page, name, kind)
+
+
+def picture(demo, page, name, kind):
+    """With something to show in it."""
+    if name == "map":
+        demo.gather()
+    if name == "plan":
+        demo.sees("drone-3", 2, "boot", "rope", "tent", "flare")
+        expect(page.locator('[data-box="priority"] .count').first).to_be_visible()
+    if name == "refreshes":
+        page.locator("[data-refresh] summary").first.click()
+    page.evaluate("scrollTo(0, 0)")
+    page.mouse.move(5, 5)
+    if name.endswith("why"):
+        clip = page.locator("#vanish").bounding_box()
+        page.screenshot(path=Path(SHOTS) / f"console-{name}-vanish-{kind}.png", full_page=True, clip=clip)
+    whole = kind.startswith("phone") or name == "proof"
+    page.screenshot(path=Path(SHOTS) / f"console-{name}-{kind}.png", full_page=whole)

@@ -1,9 +1,13 @@
 """The map of sites with lag and liveness, and whether they agree."""
 
+import itertools
+import json
 import re
 
+import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import Mission, go, process
+from tests.browser.conftest import Mission, go
+from tests.browser.processes import process
 
 
 def test_the_map_and_convergence(mission, browse):
@@ -21,6 +25,34 @@ def test_the_map_and_convergence(mission, browse):
     expect(page.locator("g.lag").first).to_be_visible()
     expect(page.locator("#verdict")).to_contain_text(re.compile(r"Not all agree yet: drone-1.* lack"))
     expect(page.locator("table.agree td.lacks").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1320, 700])
+def test_however_many_sites_there_are_none_is_drawn_over_another(mission, browse, width):
+    page = browse(mission.console + "#/map", width=width)
+    expect(page.locator("g.site").first).to_be_visible()
+    one = page.evaluate("fetch('/v1/console/sites').then(answer => answer.json())")
+    told = {}
+    page.route("**/v1/console/sites", lambda route: route.fulfill(body=told["sites"]))
+    for number in (1, 2, 3, 5, 8, 9, 10, 13, 17, 20, 30):
+        some = [
+            one["sites"][0] | {"incarnation": f"{at:016}", "name": f"drone-{at}", "lag": 12}
+            for at in range(number)
+        ]
+        told["sites"] = json.dumps(one | {"sites": some, "all_sites": number})
+        page.reload()
+        expect(page.locator("[data-member]")).to_have_count(number)
+        boxes = page.locator("g.site rect").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
+        )
+        assert len(boxes) == 1 + min(number, 20)
+        over = [
+            (a, b)
+            for a, b in itertools.combinations(boxes, 2)
+            if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+        ]
+        assert over == [], number
+        assert all(left >= 0 and right <= width for left, _, right, _ in boxes)
 
 
 def test_a_site_that_has_met_nobody(browse, tmp_path):

@@ -2,7 +2,7 @@
 
 import msgspec
 from playwright.sync_api import expect
-from tests.browser.conftest import process
+from tests.browser.processes import process
 
 from everview.testing.simulation import dump_case, generate_case, timeline
 from everview.testing.simulation.steps import Load

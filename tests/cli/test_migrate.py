@@ -56,6 +56,41 @@ def test_in_json(run, store, changed):
     assert json.loads(run("migrate", store, "-p", changed, "--json", "--yes")) == planned | {"migrated": True}
 
 
+def test_a_store_hosts_more_when_it_is_told_to(run, fails, store, here):
+    """As the message says that a newcomer sees who asks a store for what it does not host."""
+    (here / "v.csv").write_text("id,place\n1,Oslo\n1,Rome\n2,Rome\n")
+    run("insert", store, "visit", "v.csv")
+    run("init", "h.db", "-p", "p.sql", "--hosts", "seen")
+    asked = "SELECT count(*) AS n FROM per_place"
+    for words in (("query", "h.db", asked), ("why", "h.db", "per_place", "place=Oslo", "n=1")):
+        said = fails(*words)
+        assert said.endswith("`everview migrate h.db --hosts per_place` has it host that too"), said
+        assert "hosts=" not in said
+    command = shlex.split(said.split("`everview ")[1].split("`")[0])
+    planned = "host    view per_place; rows of it that are not here come with the next sync\n"
+    assert run(*command, "--dry-run") == planned
+    assert "not hosted" in fails("query", "h.db", asked)
+    assert json.loads(run(*command, "--json")) | {"from": "", "to": ""} == {
+        "migrated": False,
+        "hosted": ["per_place"],
+        "from": "",
+        "to": "",
+        "relations": {"kept": ["person", "visit", "link", "tag"], "added": [], "widened": {}},
+        "views": {"kept": ["seen", "per_place"], "added": [], "changed": [], "dropped": []},
+        "refused": [],
+    }
+    assert run(*command, stdin="y\n") == f"{planned}migrate h.db? [y/N]: y\nh.db: migrated\n"
+    assert run("query", "h.db", asked, "--json") == '{"n": 0}\n'
+    for name in (store, "h.db", store, "h.db"):  # the first that comes to a folder finds nothing yet
+        run("sync", "--store", name, "stick")
+    assert run("query", "h.db", asked, "--json") == '{"n": 2}\n'
+    assert run(*command, "--yes") == "the store has this program already\n"
+    assert "say --program FILE" in CliRunner().invoke(app, ["migrate", "h.db"]).stderr
+    assert "there is no relation or view nothing" in fails("migrate", "h.db", "--hosts", "nothing")
+    (here / "hub").mkdir()
+    assert "hosts all there is" in fails("migrate", "hub", "--hosts", "visit")
+
+
 def test_what_cannot_be_done_is_said_in_one_line(fails, run, store, here):
     (here / "q.sql").write_text("CREATE TABLE visit (id BIGINT, place TEXT);")
     said = fails("migrate", store, "-p", "q.sql", "--yes")

@@ -1,5 +1,6 @@
 """What the page is told, and who is told what."""
 
+import datetime as dt
 import json
 import threading
 import time
@@ -8,9 +9,9 @@ from collections import Counter
 import pytest
 from tests.console.conftest import ALL, SOME, WATCH
 
-from everview import Site
+from everview import Program, Site
 from everview.console import SiteSubject
-from everview.errors import NonDeterminismError
+from everview.errors import LimitError, NonDeterminismError
 
 READS = ["about", "tables", "rows", "plan", "sites", "refreshes", "simulation", "live"]
 ASKS = ["why", "without", "insert", "delete"]
@@ -158,6 +159,52 @@ def test_a_base_row_that_is_elsewhere(serve, site):
             of={"name": "named", "row": ["Ridge", "2"]},
         )
         assert (refused.status_code, refused.json()["code"]) == (409, "elsewhere")
+        boxes = ask.ok("plan", name="named")["boxes"]
+        assert (boxes[-1]["title"], boxes[-1]["detail"]) == ("sector, sighting", "comes from other sites")
+
+
+def test_whether_all_base_rows_are_needed_is_said_where_it_is_known(serve):
+    ask = serve()()
+    assert ask.told("why", name="sector", row=["1", "Ridge"])["needed"]
+    assert ask.told("why", name="alert", row=["1", "Ridge"])["needed"]
+    assert not ask.told("why", name="busy", row=["1", "2"])["needed"]  # a group: the others stay one
+
+
+def test_rows_that_everview_keeps_are_told_apart(serve):
+    """How far windows are closed: a row stands on it, and nobody deletes it."""
+    program = Program.parse("""
+        CREATE TABLE seen (drone TEXT NOT NULL, at TIMESTAMP NOT NULL)
+            WITH (owner = 'drone', event_time = 'at', sources = 'd');
+        CREATE MATERIALIZED VIEW by_hour AS
+            SELECT tumble(at, INTERVAL '1 hour') AS hour, count(*) AS n, window_final() AS final
+            FROM seen GROUP BY tumble(at, INTERVAL '1 hour');
+        CREATE MATERIALIZED VIEW told WITH (authority = 'hub') AS SELECT drone FROM seen;
+    """)
+    noon = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
+    with Site.open(":memory:", program, name="d") as drone:
+        drone.insert("seen", [("d", noon)])
+        drone.close_windows(noon + dt.timedelta(hours=1))
+        ask = serve(subject=SiteSubject(drone))()
+        found = ask.told("why", name="by_hour", row=["2026-06-01T12:00:00Z", "1", "true"])
+        assert {one["relation"]: one["system"] for one in found["tuples"]} == {
+            "seen": False,
+            "everview_progress": True,
+        }
+        about = {table["name"]: table for table in ask.ok("about")["tables"]}
+        assert about["by_hour"]["reads"] == ["seen"]
+        published = ask.ok("plan", name="told")["boxes"][-1]
+        assert (published["title"], published["detail"]) == ("told", "published by hub")
+
+
+def test_what_outgrew_a_limit_is_told_as_that(serve, site, monkeypatch):
+    def refuse(*_):
+        raise LimitError("there are more than 20,000 rows; ask elsewhere", limit=20_000)
+
+    subject = SiteSubject(site)
+    monkeypatch.setattr(subject, "without", refuse)
+    refused = serve(subject=subject)().post("without", relation="sighting", row=["d1", "1", "tent"])
+    assert (refused.status_code, refused.json()["code"]) == (422, "limit")
+    assert refused.json()["error"] == "there are more than 20,000 rows; ask elsewhere"
 
 
 def test_a_plan_with_what_the_last_commit_did(serve, site):

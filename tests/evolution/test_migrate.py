@@ -153,6 +153,14 @@ def test_hosts_stay_what_they_were_and_more(tmp_path):
     with ev.Site.open(path) as site:
         assert site._store.engine.hosted() == ["r", "s"]
         site.insert("s", [(1,)])
+    third = tmp_path / "t.db"
+    ev.Site.open(third, parse(R + V), hosts={"v"}).close()
+    assert ev.Site.migrate(third, parse(R + V), hosts={"r"}, dry_run=True).is_nothing
+    with ev.Site.open(third) as site:
+        assert site._store.engine.hosted() == ["v"]
+    ev.Site.migrate(third, parse(R + V), hosts={"r"})  # the same program, and more of it
+    with ev.Site.open(third) as site:
+        assert site._store.engine.hosted() == ["r", "v"]
     other = tmp_path / "o.db"
     ev.Site.open(other, parse(R + V), hosts={"v"}).close()
     with pytest.raises(ev.StoreError, match="nothing would be left"):

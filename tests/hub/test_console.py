@@ -1,10 +1,12 @@
 """The console's view of a hub: rows, operators, what would vanish, refreshes; as of the last refresh."""
 
+import re
+import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
 
-from everview import Hub, Program
+from everview import Hub, Program, Site
 from everview.console.hubs import HubSubject
 from everview.errors import LimitError
 from everview.hub import inspecting
@@ -82,7 +84,7 @@ def test_a_hub_is_shown(shown, monkeypatch):
     monkeypatch.setattr(inspecting, "TRIED", 3)
     hub.insert("sighting", [("d", n) for n in range(5)])
     refresh()
-    with pytest.raises(LimitError, match="more than 3 rows"):
+    with pytest.raises(LimitError, match=r"more than 3 rows together, .* \(`everview serve`\)"):
         subject.without("sighting", ("a", 1), names)
 
     # Of many rows, some, by Spark; and counts by what was written.
@@ -95,3 +97,47 @@ def test_a_hub_is_shown(shown, monkeypatch):
     assert (len(some.rows), some.ordered) == (3, False)
     assert {row for row, _ in some.rows} <= set(hub.rows("sighting"))
     assert not subject.count("sighting")[1]
+
+
+def test_a_hub_in_a_notebook(spark, tmp_path, monkeypatch):
+    program = Program.parse(
+        'CREATE TABLE r ("<i>" BIGINT); CREATE MATERIALIZED VIEW v AS SELECT "<i>" AS n FROM r;'
+    )
+    hub = Hub.open(tmp_path / "hub", program, spark=spark, name="<cloud>")
+    assert repr(hub) == f"<Hub '<cloud>' at {hub._store.files.uri('')}>"
+
+    def shown():
+        html = hub._repr_html_()
+        assert not re.search("<i>|<cloud>", html)
+        found = ET.fromstring(f"<div>{html}</div>")
+        rows = [["".join(cell.itertext()) for cell in row] for row in found.iter("tr")]
+        return found.find("p/strong").text, rows, found.find("p/small").text
+
+    heading, rows, note = shown()
+    assert heading == f"<cloud> at {hub._store.files.uri('')}"
+    assert rows == [
+        ["", "name", "rows", "columns"],
+        ["relation", "r", "0", "<i> BIGINT"],
+        ["view", "v", "0", "n BIGINT"],
+    ]
+    assert note == "no refresh yet"
+    hub.insert("r", [(n,) for n in range(1200)])
+    hub.insert("r", [(1,)])
+    assert shown()[2] == "no refresh yet; 2 writes wait"
+    hub.refresh()
+    _, (_, relation, view), note = shown()
+    assert (relation[2], view[2]) == ("1,200", "1,200")
+    assert re.fullmatch(r"refresh 1, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", note)
+    with Site.open(":memory:", program, name="site") as site:
+        site.sync(hub)
+        site.insert("r", [(-1,)])
+        site.sync(hub)
+        assert shown()[2] == f"{note}; 1 row of sites waits"
+        site.insert("r", [(n,) for n in range(-1100, -1)])
+        site.sync(hub)
+        assert shown()[2] == f"{note}; at least 1,000 rows of sites wait"
+    monkeypatch.setattr(inspecting, "COUNTED", 2)
+    hub.inspection._counts.clear()
+    assert shown()[1][1][2] == "≈ 1,200"
+    hub.close()
+    assert shown()[1:] == ([], "closed")

@@ -93,3 +93,17 @@ def test_of_a_key_that_a_snapshot_brings_twice_the_greatest_value_is_kept(world,
         for value in (3, 7, 5):
             stored.keep(connection, f"SELECT {key}, {value}")
         assert connection.execute(f"SELECT value FROM {stored.kept}").fetchall() == [(7,)]
+
+
+def test_a_stand_in_is_told_of_only_where_it_is_waited_for(world):
+    """It is listed by who founds anew, and stays on the lists of those who have gone elsewhere since."""
+    a, b = world.site("a"), world.site("b")
+    talk(a, b)
+    membership = a.replica._knowledge.membership
+    listed = lambda: [member["name"] or member["incarnation"] for member in a.replica.status()["members"]]
+    assert listed() == ["b"]
+    membership.list_member("feed/1?", "r", "feed/1/other/1")
+    assert listed() == ["b"]
+    assert [member["name"] for member in a.replica.members()["members"]] == ["b"]
+    membership.list_member("feed/1?", "r", a.replica._knowledge.state.joined["r"])
+    assert sorted(listed()) == ["b", "feed/1?"]

@@ -1,15 +1,15 @@
-"""`everview migrate`: a store, or a hub's, for a changed program."""
+"""`everview migrate`: a store, or a hub's, for a changed program; or a store that is to host more."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.options import Debug, Json, count, print_json
+from everview.cli.options import Debug, Json, count, open_store, print_json
 from everview.cli.programs import loaded_program
 from everview.errors import ProgramError, StoreError
 
@@ -26,8 +26,9 @@ def migrate(
     ],
     *,
     program: Annotated[
-        Path, typer.Option("--program", "-p", help="The changed program's file.", show_default=False)
-    ],
+        Path | None,
+        typer.Option("--program", "-p", help="The changed program's file.", show_default="the store's own"),
+    ] = None,
     hosts: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,23 +43,32 @@ def migrate(
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
-    """Bring a store over to a changed program; the plan is shown first. It may not be in use.
+    """Bring a store over to a changed program, or have it host more; the plan is shown first.
+
+    Nobody else may have the store open.
 
     Example: everview migrate rescue.db --program rescue.sql
     """
-    new = loaded_program(program)
+    if program is None and not hosts:
+        raise typer.BadParameter("say --program FILE, or what the store is to host as well: --hosts NAME")
+    if not store.exists():
+        created = program or "FILE"
+        raise StoreError(
+            f"{store} does not exist; `everview init {store} --program {created}` creates a store",
+            path=str(store),
+        )
+    if store.is_dir() and hosts:
+        raise StoreError(f"{store} is a hub's, which hosts all there is; leave out --hosts", path=str(store))
+    new = _own_program(store) if program is None else loaded_program(program)
     wanted = set(hosts) if hosts else None
     for one in hosts or ():
         new.schema(one)
-    if not store.exists():
-        raise StoreError(
-            f"{store} does not exist; `everview init {store} --program {program}` creates a store",
-            path=str(store),
-        )
     evolution = _evolve(store, new, wanted, dry_run=True)
-    does = not (dry_run or evolution.refused or evolution.is_nothing)
+    more = _not_hosted(store, hosts or ()) if evolution.is_nothing else []
+    is_nothing = evolution.is_nothing and not more
+    does = not (dry_run or evolution.refused or is_nothing)
     if not as_json:
-        for line in plan_lines(evolution):
+        for line in plan_lines(evolution, more):
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     if does and not yes:
@@ -66,7 +76,7 @@ def migrate(
     if does:
         _evolve(store, new, wanted, dry_run=False)
     if as_json:
-        print_json(_as_json(evolution, done=does))
+        print_json(_as_json(evolution, done=does) | {"hosted": more})
     elif does:
         sys.stdout.write(f"{store}: migrated\n")
     if evolution.refused:
@@ -79,18 +89,31 @@ def _evolve(store: Path, program: Program, hosts: set[str] | None, *, dry_run: b
     if store.is_dir():
         from everview.hub import Hub  # noqa: PLC0415 - it brings Spark
 
-        if hosts:
-            raise StoreError(
-                f"{store} is a hub's, which hosts all there is; leave out --hosts", path=str(store)
-            )
         return Hub.migrate(store, program, dry_run=dry_run)
     from everview.site import Site  # noqa: PLC0415 - not needed for --help
 
     return Site.migrate(store, program, hosts=hosts, dry_run=dry_run)
 
 
-def plan_lines(evolution: Evolution) -> Iterator[str]:
-    """What becomes of each relation and view, a line for each that changes."""
+def _own_program(store: Path) -> Program:
+    with open_store(store) as site:
+        return site.program
+
+
+def _not_hosted(store: Path, names: Iterable[str]) -> list[str]:
+    """Those of some names that a store does not host yet."""
+    with open_store(store) as site:
+        here = site.inspection.hosted()
+    return [name for name in dict.fromkeys(names) if name not in here]
+
+
+def plan_lines(evolution: Evolution, more: Sequence[str] = ()) -> Iterator[str]:
+    """What becomes of each relation and view, a line for each that changes; `more` is hosted from now on."""
+    for name in more:
+        kind = "relation" if name in evolution.new.relations else "view"
+        yield f"host    {kind} {name}; rows of it that are not here come with the next sync"
+    if more:
+        return
     if evolution.is_nothing:
         yield "the store has this program already"
         return

@@ -20,7 +20,7 @@ from everview.console.provenance import told
 from everview.console.sitemap import sitemap
 from everview.console.subject import Subject
 from everview.engines.sqlite.trials import Turn
-from everview.errors import DataError, EverviewError, StoreError
+from everview.errors import DataError, EverviewError, LimitError, StoreError
 from everview.language.plan import Schema
 from everview.language.relations import Relation
 from everview.replication.rights import Rights
@@ -125,8 +125,14 @@ class Api:
             "owner": None if relation is None else relation.owner,
             "columns": _columns(program.schema(name)),
             "writable": self._writes and relation is not None and rights.may_write(name),
-            "reads": [n for n in program.views[name].reads if rights.may_read(n)] if relation is None else [],
+            "reads": [] if relation is not None else [n for n in self._reads(name) if rights.may_read(n)],
         }
+
+    def _reads(self, view: str) -> list[str]:
+        """What a view is said to be made from; what Everview keeps for itself is left out."""
+        program = self._the_subject().program
+        own = {name for name, relation in program.relations.items() if relation.system}
+        return [name for name in program.views[view].reads if name not in own]
 
     async def tables(self, _request: Request, rights: Rights) -> Response:
         """How many rows each relation and view has."""
@@ -223,7 +229,8 @@ class Api:
         row = self._row(name, body.get("row"))
 
         def answer() -> dict[str, Any]:
-            return told(subject.why(name, row), subject.program, rights, subject.why)
+            found = told(subject.why(name, row), subject.program, rights, subject.why)
+            return found | {"needed": subject.is_monotone_here(name)}
 
         return JSONResponse({"name": name, "row": cells_of(row), **await self._work(answer)})
 
@@ -287,7 +294,8 @@ class Api:
         except StoreError:
             raise
         except EverviewError as error:
-            raise RefusalError(422, "data", str(error)) from None
+            code = "limit" if isinstance(error, LimitError) else "data"
+            raise RefusalError(422, code, str(error)) from None
 
     def _row(self, name: str, cells: object) -> tuple[Any, ...]:
         try:

@@ -67,7 +67,7 @@ class HubSubject:
         return self._hub.inspection.without(relation, row, names)
 
     def is_monotone_here(self, view: str) -> bool:  # noqa: ARG002 - all relations are here
-        """It has all relations, so that is never asked."""
+        """Not looked into: what a deletion does is tried here, never read off the provenance."""
         return False
 
     def picture(self, view: str) -> Picture:

@@ -54,6 +54,7 @@ def _tuple(witness: Witness, program: Program, rights: Rights) -> dict[str, Any]
     values = [witness.values.get(column) for column in columns]
     cells = cells_of(values)
     whole = set(columns) <= set(witness.values) and all(c is None or len(c) <= LONGEST for c in cells)
+    relation = program.relations.get(witness.relation)
     return {
         "label": witness.label,
         "id": witness.id.hex(),
@@ -63,6 +64,7 @@ def _tuple(witness: Witness, program: Program, rights: Rights) -> dict[str, Any]
         "known": [column in witness.values for column in columns],
         "origin": witness.origin,
         "whole": whole,
+        "system": relation is not None and relation.system,
     }
 
 

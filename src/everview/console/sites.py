@@ -10,6 +10,7 @@ from everview.engines.sqlite.inspecting import Rows
 from everview.engines.sqlite.trials import Turn
 from everview.language.plan import Plan, Scan
 from everview.language.program import Program
+from everview.planner.published import is_published, view_of
 from everview.planner.why.answer import Provenance
 from everview.site import Site
 
@@ -74,9 +75,8 @@ class SiteSubject:
         root = next(iter(numbers))
         boxes = [self._box(0, "view", view, "", (1,), counts, root)]
         for plan, below in kept.operators.items():
-            title, detail = words_of(plan)
+            title, detail = self._source(plan.name) if isinstance(plan, Scan) else words_of(plan)
             kind = self._kind(plan)
-            detail = self._told(plan) if isinstance(plan, Scan) else detail
             reads = tuple(dict.fromkeys(numbers[part] for part in below))
             boxes.append(self._box(numbers[plan], kind, title, detail, reads, counts, plan))
         return Picture(tuple(boxes), kept.tallied.commit if kept.tallied is not None else None, "commit")
@@ -101,12 +101,16 @@ class SiteSubject:
             return "operator"
         return "view" if plan.name in self.program.views else "relation"
 
-    def _told(self, scan: Scan) -> str:
-        if scan.name in self.program.views:
-            return "another view"
-        if scan.name in self.program.relations:
-            return self.program.relations[scan.name].semantics.value.replace("_", "-") + " relation"
-        return "comes from other sites"
+    def _source(self, name: str) -> tuple[str, str]:
+        """What is read: a relation or view that is here, or by what it is made from what others send."""
+        if name in self.program.views:
+            return name, "another view"
+        if name in self.program.relations:
+            return name, self.program.relations[name].semantics.value.replace("_", "-") + " relation"
+        if is_published(name):
+            view = view_of(name)
+            return view, f"published by {self.program.views[view].authority}"
+        return ", ".join(self._site.inspection.inputs(name)) or name, "comes from other sites"
 
     def explain(self, name: str) -> str:
         """How a view is kept, in words."""

@@ -93,9 +93,10 @@ def tree(order: Sequence[Any], tuples: Sequence[Mapping[str, Any]]) -> Tree:
     root = Tree(f"[bold]orders[/]({unit}, {name}, {most})")
     for relation in dict.fromkeys(t["relation"] for t in tuples):
         branch = root.add("windows that are closed" if relation == PROGRESS else f"[bold]{relation}[/]")
+        how = "known" if relation == PROGRESS else "written"  # how far a source is here each says itself
         for found in tuples:
             if found["relation"] == relation:
-                branch.add(f"{_row(relation, found['values'])}   [dim]written at {found['origin']}[/]")
+                branch.add(f"{_row(relation, found['values'])}   [dim]{how} at {found['origin']}[/]")
     return root
 
 

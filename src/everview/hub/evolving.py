@@ -2,10 +2,11 @@
 
 The tables of relations stay as they are, but for those that get columns (see `widening`), and all views are
 computed anew from them, as one refresh. Its record is the first with the new program, so a crash before it
-leaves the old one. The gate goes over before that, in one transaction of its own; if there is no record
-after it, the migration is begun again, and finds that done.
+leaves the old one. The gate goes over before that, in one transaction of its own, and where the store is not
+on this machine's disk it has the gate's new state then; if there is no record after it, the migration is
+begun again, and finds that done.
 
-What was computed under the old program is not read any more: a stream of changes starts anew.
+What was computed under the old program is read as it was (see `past`); a stream of changes starts anew.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from everview.errors import ProgramError, StoreError
 from everview.hub import offers
 from everview.hub.changed import gone_table
 from everview.hub.files import Files
-from everview.hub.generations import restore
+from everview.hub.generations import restore, ship_whole
 from everview.hub.large import LargeRefresh
 from everview.hub.marks import GATE, gate_head
 from everview.hub.opening import recover
-from everview.hub.record import Record, commit, read, refreshes
+from everview.hub.record import Record, commit, read, refreshes, require_epoch
 from everview.hub.shapes import read_program
 from everview.hub.tables import Catalog, catalog
 from everview.hub.widening import widened_runs
@@ -87,7 +88,7 @@ def evolve_hub(spark: SparkSession, files: Files, evolution: Evolution, record: 
             path=files.uri(""),
         )
     if record.gate:
-        _evolve_gate(files, evolution)
+        _evolve_gate(files, evolution, record)
     before = _widened(spark, files, evolution, _before(record, made), made)
     if not record.refresh:
         after = before
@@ -136,14 +137,22 @@ def _widened(
     return msgspec.structs.replace(record, tables=tables, changed=changed)
 
 
-def _evolve_gate(files: Files, evolution: Evolution) -> None:
-    """The replica by which the hub talks with sites, if it has not gone over yet."""
+def _evolve_gate(files: Files, evolution: Evolution, record: Record) -> None:
+    """The replica by which the hub talks with sites; who opens the hub may do so on another machine."""
     near = files.near()
     path = near.local(GATE)
-    if near is not files:
+    is_far = near is not files
+    if is_far:
         restore(files, path, gate_head(near))
     if not Path(path).is_file():
         return  # the hub says what to do about that
+    _evolve_file(path, evolution)
+    if is_far:
+        ship_whole(files, path, lambda: require_epoch(files, record))
+
+
+def _evolve_file(path: str, evolution: Evolution) -> None:
+    """All at once, if it has not been done yet."""
     new = evolution.new
     published = [view.name for view in new.views.values() if view.authority is not None]
     with Alone(path) as connection:

@@ -28,18 +28,20 @@ incarnation (docs/REPLICATION.md).
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 
+from everview.engines.sqlite.names import STORE
 from everview.errors import StoreError
 from everview.hub.files import Files
 
-__all__ = ["FOLDER", "LEAST_LOG", "Shipping", "restore"]
+__all__ = ["FOLDER", "LEAST_LOG", "Shipping", "restore", "ship_whole"]
 
 FOLDER = "gate/kept"
 _HEAD = ".head"
@@ -124,6 +126,16 @@ class Shipping:
             self._parts += 1
             self._shipped, self._salt = upto, salt
         self._check()
+
+
+def ship_whole(files: Files, path: str, check: Callable[[], None]) -> None:
+    """Make a generation of a file that nobody has open."""
+    with closing(sqlite3.connect(path)) as connection:
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (version,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
+        if busy:
+            raise StoreError(f"{path} is being read by another process: try again", path=path)
+        Shipping(files, path, check).begin(version)
 
 
 def _committed(path: Path) -> int:

@@ -25,6 +25,7 @@ from everview.hub.files import open_files
 from everview.hub.inspecting import Inspection
 from everview.hub.jobs import job, working
 from everview.hub.lease import hold
+from everview.hub.notebook import hub_html
 from everview.hub.owning import check_writable
 from everview.hub.publish import PublishReport, is_due, publish
 from everview.hub.record import Record, require_epoch
@@ -278,11 +279,15 @@ class Hub:
         return self._store.vacuum()
 
     def table(self, name: str, *, at: int | None = None) -> DataFrame:
-        """A relation or view as of the last refresh, or of refresh `at`, its rows as often as they occur."""
-        fields = self.program.schema(name)
+        """A relation or view as of the last refresh, or of refresh `at`, its rows as often as they occur.
+
+        A refresh from before a migration shows the columns of then, and what has changed or gone since.
+        """
+        record = self._store.at(at)
+        fields = self._store.past.catalog(record, name).program.schema(name)
         columns = zip(column_names(len(fields)), fields, strict=True)
         names = [f"{column} AS `{field.name.replace('`', '``')}`" for column, field in columns]
-        return self._contents(name, self._store.at(at)).selectExpr(*names)
+        return self._contents(name, record).selectExpr(*names)
 
     def rows(self, name: str, *, at: int | None = None) -> list[tuple[Any, ...]]:
         """The rows of a relation or view as of the last refresh, or of refresh `at`, sorted.
@@ -291,9 +296,10 @@ class Hub:
         """
         store = self._store
         store.require_open()
-        schema = self.program.schema(name)
         record = store.at(at)
-        few = local_rows(store.files, store.catalog, record, name, store.driver_rows)
+        then = store.past.catalog(record, name)
+        schema = then.program.schema(name)
+        few = local_rows(store.files, then, record, name, store.driver_rows)
         if few is None:
             with working(self.name, f"read refresh {record.refresh}"), job(store.spark.sparkContext, name):
                 few = rows_of(self._contents(name, record), schema)
@@ -306,7 +312,9 @@ class Hub:
         """
         store = self._store
         store.require_open()
-        state = Refreshed(store.spark, store.files, store.catalog, store.at(at), store.driver_rows)
+        record = store.at(at)
+        then = store.past.catalog(record, name)
+        state = Refreshed(store.spark, store.files, then, record, store.driver_rows)
         with working(self.name, f"why a row of {name} is there"):
             return why(state, store.peering.origin, name, row)
 
@@ -339,6 +347,12 @@ class Hub:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Hub {self.name!r} at {self._store.files.uri('')}>"
+
+    def _repr_html_(self) -> str:
+        return hub_html(self._store, self.inspection)
+
     def _put(self, name: str, rows: DataFrame | Rows, *, present: bool) -> int:
         store = self._store
         store.require_ours()
@@ -367,4 +381,4 @@ class Hub:
     def _contents(self, name: str, record: Record) -> DataFrame:
         store = self._store
         store.require_open()
-        return contents(store.spark, store.files, store.catalog, record, name)
+        return contents(store.spark, store.files, store.past.catalog(record, name), record, name)

@@ -107,8 +107,9 @@ class Inspection:
             found = local_rows(store.files, store.catalog, record, name, left)
             if found is None or len(found) > left:
                 raise LimitError(
-                    "what a deletion would do is tried on a copy in memory, and the relations of "
-                    f"{store.name} have more than {TRIED:,} rows; ask a site that hosts the relation",
+                    f"the relations of {store.name} have more than {TRIED:,} rows together, and a hub tries "
+                    "a deletion on a copy of them in memory; ask the same in the console of a site that "
+                    "hosts them (`everview serve`), where there is no such limit",
                     limit=TRIED,
                 )
             rows[name] = found

@@ -220,7 +220,7 @@ def _record(files: Files, refresh: int | None) -> Record:
         return history.latest()
     if not refresh:
         return msgspec.structs.replace(history.latest(), refresh=0, tables={})
-    return history.at(refresh)
+    return history.past(refresh)
 
 
 def _plain(stored: pa.Table, width: int, *, parity: bool) -> pa.Table:

@@ -44,19 +44,14 @@ class Retention:
     def retained(self, files: Files) -> dict[int, int]:
         """The retained refreshes, the latest first, and the record of each; none before the first refresh.
 
-        An opening makes one more record of the refresh before it; the last one is the refresh's. What an
-        earlier program has computed is not retained.
+        An opening makes one more record of the refresh before it; the last one is the refresh's.
         """
         oldest = now_us() - self.days * _DAY_US
         found: dict[int, int] = {}
-        program = None
         for number in reversed(refreshes(files)):
             record = read(files, number)
             if not record.refresh or (found and record.made_us < oldest):
                 break
-            if program not in (None, record.program):
-                break
-            program = record.program
             if record.refresh not in found and len(found) == self.refreshes:
                 break
             found.setdefault(record.refresh, number)

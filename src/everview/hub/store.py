@@ -20,6 +20,7 @@ from everview.hub.inbox import Arrival
 from everview.hub.jobs import working
 from everview.hub.lease import Lease
 from everview.hub.opening import begin_epoch, recover
+from everview.hub.past import Past
 from everview.hub.peering import Peering
 from everview.hub.record import Record, commit, read, require_epoch
 from everview.hub.refresh import EACH_ARRIVAL, Refreshing, RefreshReport
@@ -57,12 +58,13 @@ class Store:
         self.record = begin_epoch(files, catalog.program.hash, name)
         """The last refresh."""
         self.catalog = dataclasses.replace(catalog, ids=self.record.ids)
+        self.past = Past(files, self.catalog)
         write_shapes(files, self.catalog)
         write_program(files, catalog.program)
         self.inbox = recover(files, self.record, name)
         self.peering = Peering(files, catalog, name, self.record, self._require_epoch)
         self.inbox.pass_over(self.peering.arrived)
-        self.peering.announce(self.record, self.at)
+        self.peering.announce(self.record, self._alike)
         self.compactor = Compactor(spark, files, catalog.layouts, catalog.words)
         self.sampler = Sampler(files)
         self.driver_rows = DRIVER_ROWS
@@ -105,6 +107,13 @@ class Store:
         there = f"{min(retained)} to {max(retained)} are" if retained else "none has been made yet"
         raise DataError(f"refresh {refresh} is not retained: {there}", value=refresh)
 
+    def _alike(self, refresh: int | None) -> Record:
+        """The same, of the present program alone: what changed since can be told from the files."""
+        record = self.at(refresh)
+        if record.program != self.record.program:
+            raise DataError(f"refresh {refresh} was made under an earlier program", value=refresh)
+        return record
+
     def vacuum(self) -> VacuumReport:
         """Remove the files that nothing needs that is retained."""
         with self.turn:
@@ -127,7 +136,7 @@ class Store:
             record = self.peering.make(self.record, progress)
             commit(self.files, record)
             self.record = record
-            self.peering.announce(record, self.at)
+            self.peering.announce(record, self._alike)
 
     # Refreshes.
 
@@ -151,7 +160,7 @@ class Store:
                 report = self._refresh(arrivals, export)
             else:
                 report = RefreshReport(self.record.refresh, 0)
-            self.peering.announce(self.record, self.at)
+            self.peering.announce(self.record, self._alike)
             told, self._rejected = self._rejected, ()
             return dataclasses.replace(report, rejected=told)
 

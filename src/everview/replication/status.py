@@ -36,11 +36,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             }
             for address, peer in sorted(state.peers.items())
         ],
-        "members": [
-            _member(knowledge, incarnation, head)
-            for incarnation in sorted(state.members)
-            if incarnation != own
-        ],
+        "members": [_member(knowledge, incarnation, head) for incarnation in _others(knowledge)],
         "held": _held(knowledge, connection),
         "from_the_future": sum(
             connection.execute(f"SELECT count(*) FROM {relation.future}").fetchone()[0]
@@ -60,14 +56,23 @@ def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[
     head = knowledge.head(connection)
     return {
         "head": head,
-        "members": [
-            _member(knowledge, incarnation, head)
-            for incarnation in sorted(knowledge.state.members)
-            if incarnation != knowledge.incarnation
-        ],
+        "members": [_member(knowledge, incarnation, head) for incarnation in _others(knowledge)],
         "dropped_rows": knowledge.state.dropped,
         "conflicts": connection.execute(f"SELECT count(*) FROM {CONFLICTS}").fetchone()[0],
     }
+
+
+def _others(knowledge: Knowledge) -> list[str]:
+    """All other members; a stand-in, which is no site, only where it is waited for."""
+    membership = knowledge.membership
+    waited = {
+        incarnation for relation in membership.wanted for incarnation, _ in membership.holders(relation)
+    }
+    return sorted(
+        incarnation
+        for incarnation in knowledge.state.members
+        if incarnation != knowledge.incarnation and (incarnation in waited or not incarnation.endswith("?"))
+    )
 
 
 def _member(knowledge: Knowledge, incarnation: str, head: int) -> dict[str, Any]:

@@ -100,7 +100,10 @@ class HubService(SiteService):
         appeared = sum(change.appeared for change in report.changes.values())
         disappeared = sum(change.disappeared for change in report.changes.values())
         self._refreshes.add()
-        self.refreshes.append((time.time(), report))
+        if (
+            report.arrivals or report.rejected or report.changes
+        ):  # a run begins with one that has none of these
+            self.refreshes.append((time.time(), report))
         for name, change in report.changes.items():
             self._grown.add(change.appeared + change.disappeared, table=name)
         for stage, seconds in report.stages.items():

@@ -1,11 +1,13 @@
-// Graphs in layers: every node stands below those that lead to it, near them, and no two overlap.
+// Graphs in layers: every node stands below those that lead to it, or beside them, near them, and no two overlap.
 
 import { s } from "./dom.js";
 
-const GAP_X = 22;
-const GAP_Y = 46;
+const GAP = 22; // between neighbours in a layer
+const LAYERS = 46; // between layers
+const SIDEWAYS = { gap: 8, layers: 84, narrow: 40 };
 const PAD = 12;
 const LEAST = 0.72;
+export const NARROW = 480; // a place as on a phone
 
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -16,7 +18,7 @@ export function widthOf(text, font = "13px system-ui, sans-serif") {
 
 // nodes: {id, width, height}; edges: [above, below]. Sets x, y (the middle of the top) and layer of each node.
 // An edge over several layers goes through a place of its own in each: `routes` are the nodes that edges touch.
-export function layOut(given, edges) {
+export function layOut(given, edges, gap = GAP, between = LAYERS) {
   const nodes = [...given];
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const up = new Map(nodes.map((node) => [node.id, []]));
@@ -47,9 +49,9 @@ export function layOut(given, edges) {
     const ordered = turn % 2 ? [...layers].reverse() : layers;
     for (const layer of ordered) sortBy(layer, turn % 2 ? down : up);
   }
-  for (const layer of layers) inARow(layer);
+  for (const layer of layers) inARow(layer, gap);
   for (let turn = 0; turn < 24; turn += 1) {
-    for (const layer of turn % 2 ? layers : [...layers].reverse()) pull(layer, turn % 2 ? up : down);
+    for (const layer of turn % 2 ? layers : [...layers].reverse()) pull(layer, turn % 2 ? up : down, gap);
   }
   const left = Math.min(...nodes.map((node) => node.x - node.width / 2));
   let y = PAD;
@@ -59,13 +61,34 @@ export function layOut(given, edges) {
       node.x += PAD - left;
       node.y = y + (height - node.height) / 2;
     }
-    y += height + GAP_Y;
+    y += height + between;
   }
   return {
     routes,
     width: Math.max(...nodes.map((node) => node.x + node.width / 2)) + PAD,
-    height: y - GAP_Y + PAD,
+    height: y - between + PAD,
   };
+}
+
+// The same from left to right: where a layer has many nodes, they stand one above the other, and it stays narrow.
+function layOutSideways(given, edges, room) {
+  const turn = (node) => { [node.width, node.height] = [node.height, node.width]; };
+  given.forEach(turn);
+  const size = layOut(given, edges, SIDEWAYS.gap, room < NARROW ? SIDEWAYS.narrow : SIDEWAYS.layers);
+  const all = new Set([...given, ...size.routes.flat()]);
+  for (const node of all) {
+    turn(node);
+    [node.x, node.y] = [node.y + node.width / 2, node.x - node.height / 2];
+  }
+  return { routes: size.routes, width: size.height, height: size.width, sideways: true };
+}
+
+// Whichever of the two fits a width, if only one does: downwards it reads like a tree.
+export function layOutWithin(nodes, edges, room) {
+  const down = layOut(nodes, edges);
+  if (down.width * LEAST <= room) return down;
+  const beside = layOutSideways(nodes, edges, room);
+  return beside.width < down.width ? beside : layOut(nodes, edges);
 }
 
 function inLayers(nodes, up, down) {
@@ -104,43 +127,50 @@ function sortBy(layer, near) {
   keyed.forEach(([, , node], at) => { node.at = at; layer[at] = node; });
 }
 
-function inARow(layer) {
+function inARow(layer, gap) {
   let x = 0;
   for (const node of layer) {
     node.x = x + node.width / 2;
-    x += node.width + GAP_X;
+    x += node.width + gap;
   }
   const middle = x / 2;
   for (const node of layer) node.x -= middle;
 }
 
-function pull(layer, near) {
-  for (const node of layer) {
+// Each node goes to the middle of its neighbours, as near as those beside it let it: where several want the same
+// place, they stand around it.
+function pull(layer, near, gap) {
+  const blocks = [];
+  let before = 0; // how far from the first node, at the least
+  layer.forEach((node, at) => {
     const others = near.get(node.id);
-    if (others.length) node.x = others.reduce((sum, other) => sum + other.x, 0) / others.length;
-  }
-  const room = (one, other) => (one.width + other.width) / 2 + GAP_X;
-  for (let at = 1; at < layer.length; at += 1) {
-    const least = layer[at - 1].x + room(layer[at - 1], layer[at]);
-    if (layer[at].x < least) {
-      // Half of what is missing is taken from each side.
-      const half = (least - layer[at].x) / 2;
-      layer[at].x += half;
-      for (let before = at - 1; before >= 0; before -= 1) {
-        const most = layer[before + 1].x - room(layer[before], layer[before + 1]);
-        if (layer[before].x > most) layer[before].x = most;
-      }
+    const wanted = others.length ? others.reduce((sum, other) => sum + other.x, 0) / others.length : node.x;
+    if (at) before += (layer[at - 1].width + node.width) / 2 + gap;
+    let block = { sum: wanted - before, nodes: [[node, before]] };
+    const place = (one) => one.sum / one.nodes.length;
+    while (blocks.length && place(blocks.at(-1)) >= place(block)) {
+      const other = blocks.pop();
+      block = { sum: other.sum + block.sum, nodes: [...other.nodes, ...block.nodes] };
     }
+    blocks.push(block);
+  });
+  for (const block of blocks) {
+    for (const [node, offset] of block.nodes) node.x = block.sum / block.nodes.length + offset;
   }
 }
 
-export function edge(route, props = {}) {
-  let d = `M${route[0].x},${route[0].y + route[0].height}`;
-  for (let at = 1; at < route.length; at += 1) {
-    const [above, below] = [route[at - 1], route[at]];
-    const y1 = above.y + above.height;
-    const bend = Math.max((below.y - y1) / 2, 14);
-    d += ` C${above.x},${y1 + bend} ${below.x},${below.y - bend} ${below.x},${below.y}`;
+export function edge(route, props = {}, sideways = false) {
+  // Along the way and across it; a node begins and ends along the way.
+  const ends = (node) => sideways
+    ? { across: node.y + node.height / 2, from: node.x - node.width / 2, to: node.x + node.width / 2 }
+    : { across: node.x, from: node.y, to: node.y + node.height };
+  const at = (along, across) => (sideways ? `${along},${across}` : `${across},${along}`);
+  const spots = route.map(ends);
+  let d = `M${at(spots[0].to, spots[0].across)}`;
+  for (let next = 1; next < spots.length; next += 1) {
+    const [one, other] = [spots[next - 1], spots[next]];
+    const bend = Math.max((other.from - one.to) / 2, 14);
+    d += ` C${at(one.to + bend, one.across)} ${at(other.from - bend, other.across)} ${at(other.from, other.across)}`;
   }
   return s("path", { d, class: "edge", ...props });
 }
@@ -148,6 +178,12 @@ export function edge(route, props = {}) {
 export function box(node, props, ...children) {
   return s("g", { transform: `translate(${node.x - node.width / 2},${node.y})`, ...props },
     s("rect", { width: node.width, height: node.height, rx: 9 }), children);
+}
+
+// A place that scrolls sideways begins where a node is in sight, and stays where it was when it is drawn again.
+export function inSight(region, drawing, node, size, before = null) {
+  const wide = drawing.getBoundingClientRect().width;
+  region.scrollLeft = before ?? (node.x / size.width) * wide - region.clientWidth / 2;
 }
 
 // As large as it is, or as narrow as its place, but never so small that nobody could read it: then it scrolls.

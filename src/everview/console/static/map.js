@@ -8,8 +8,11 @@ import { code, empty, loading } from "./states.js";
 import { ago, count, freshness, short, siteName } from "./words.js";
 
 const EVERY_MS = 3000; // what was heard of others changes without a commit
-const WIDE = 640;
-const DRAWN = 24; // more sites than these are listed, and not drawn
+const WIDE = 640; // from here on a few sites stand in a ring
+const WIDER = 880; // and many
+const FEW = 6;
+const RING = 9; // more sites than these stand in two rings
+const DRAWN = 20; // and more than these are listed, and not drawn
 
 export function mapPage(main) {
   const place = h("div", { id: "map" }, loading());
@@ -20,7 +23,7 @@ export function mapPage(main) {
 
   async function look() {
     const found = await get("sites");
-    const text = JSON.stringify([found, main.clientWidth < WIDE], (key, value) => (key === "now_us" ? Math.floor(value / 1e6) : value));
+    const text = JSON.stringify([found, main.clientWidth < WIDE, main.clientWidth < WIDER], (key, value) => (key === "now_us" ? Math.floor(value / 1e6) : value));
     if (text === drawn) return;
     drawn = text;
     last = found;
@@ -84,7 +87,7 @@ function drawing(found, width) {
   const centre = [own.name || own.incarnation.slice(0, 8), `this ${own.kind} · commit ${own.head.toLocaleString("en")}`];
   const about = (site) => [siteName(site), words(site), `heard ${ago(site.heard_us, found.now_us)}`];
   const kind = (site) => (site.expired ? "gone" : freshness(site.heard_us, found.now_us));
-  const places = width < WIDE ? column(sites, width) : ring(sites, width);
+  const places = width < (sites.length > FEW ? WIDER : WIDE) ? column(sites, width) : ring(sites, width);
   const lines = places.sites.map(({ path }, at) => s("path", {
     d: path, class: `link link-${kind(sites[at])}${sites[at].link ? "" : " link-far"}`,
   }));
@@ -103,13 +106,14 @@ function drawing(found, width) {
 
 function ring(sites, width) {
   const wide = Math.min(width, 980);
-  const height = sites.length < 3 ? 240 : sites.length < 9 ? 380 : 560;
+  const height = sites.length < 3 ? 240 : sites.length <= RING ? 400 : 780;
   const middle = wide / 2;
+  const inner = sites.length <= RING ? 0 : Math.round(sites.length * 0.35);
   const turn = sites.length === 2 ? 0 : -Math.PI / 2;
   const spots = sites.map((_, at) => {
-    const angle = turn + (2 * Math.PI * at) / sites.length;
-    const far = sites.length > 8 && at % 2 ? 0.62 : 1;
-    return { x: middle + Math.cos(angle) * (wide / 2 - 110) * far, y: Math.sin(angle) * (height / 2 - 42) * far };
+    const [number, of, far] = at < sites.length - inner ? [at, sites.length - inner, 1] : [at - sites.length + inner + 0.5, inner, 0.52];
+    const angle = turn + (2 * Math.PI * number) / of;
+    return { x: middle + Math.cos(angle) * (wide / 2 - 100) * far, y: Math.sin(angle) * (height / 2 - 42) * far };
   });
   const top = Math.min(0, ...spots.map((spot) => spot.y)) - 46;
   const y = -top;

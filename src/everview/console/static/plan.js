@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, put, s } from "./dom.js";
-import { box, edge, layOut, picture, widthOf } from "./graph.js";
+import { box, edge, inSight, layOut, picture, widthOf } from "./graph.js";
 import { empty, loading } from "./states.js";
 import { short } from "./words.js";
 
@@ -15,10 +15,12 @@ export function planPart(place, name) {
     const found = await get("plan", { name });
     const text = JSON.stringify(found);
     if (text === drawn) return;
+    const before = drawn ? place.querySelector(".scroll")?.scrollLeft : null;
     drawn = text;
-    put(place, told(found), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The plan" },
-      drawing(found)), h("details", { class: "words" }, h("summary", { text: "In words" }),
+    const region = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The plan" });
+    put(place, told(found), region, h("details", { class: "words" }, h("summary", { text: "In words" }),
       h("pre", { text: found.words })));
+    draw(found, region, before);
   }
 
   put(place, loading());
@@ -36,8 +38,11 @@ function told(found) {
     h("strong", { text: found.change.toLocaleString("en") }), ". Unchanged operators are pale.");
 }
 
-function drawing(found) {
-  if (!found.boxes.length) return empty("There is no plan to show");
+function draw(found, region, before) {
+  if (!found.boxes.length) {
+    put(region, empty("There is no plan to show"));
+    return;
+  }
   const nodes = found.boxes.map((one) => {
     const detail = short(one.detail, DETAIL);
     const counts = words(one);
@@ -48,9 +53,11 @@ function drawing(found) {
   });
   const edges = found.boxes.flatMap((one) => one.reads.map((below) => [one.id, below]));
   const size = layOut(nodes, edges);
-  return picture(size, `The plan of ${found.name}`,
+  const made = picture(size, `The plan of ${found.name}`,
     size.routes.map((route) => edge(route, { class: `edge${moves(route.at(-1).one) ? " edge-moved" : ""}` })),
     nodes.map(drawn));
+  put(region, made);
+  inSight(region, made, nodes[0], size, before);
 }
 
 const moves = (one) => Boolean(one.appeared || one.disappeared);

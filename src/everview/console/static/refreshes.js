@@ -32,7 +32,8 @@ export function refreshesPage(main) {
 
   function list(found) {
     if (!found.refreshes.length) {
-      return empty("No refresh has taken anything in yet", "One is made as soon as a site pushes something, or the hub is written to.");
+      return empty(found.refresh ? "No refresh since the hub was started" : "No refresh has taken anything in yet",
+        "One is made as soon as a site pushes something, or the hub is written to.");
     }
     const longest = Math.max(...found.refreshes.map(total));
     const known = [...new Set(found.refreshes.flatMap((one) => Object.keys(one.stages)))];

@@ -8,6 +8,13 @@ import { cell, count } from "./words.js";
 const PAGE = 100;
 
 const isNumber = (column) => /INT|DOUBLE|DECIMAL/.test(column.type);
+const SHORT = 24; // letters that stand in one line
+
+// A value in a table: a short one in one line, a long one cut off.
+export function shown(value) {
+  const text = cell(value);
+  return h("span", { class: text.length > SHORT ? "clip" : "clip short", text });
+}
 
 export function rowsPart(place, table, chosen, open) {
   let offset = 0;
@@ -53,7 +60,7 @@ export function rowsPart(place, table, chosen, open) {
         },
       }, row.cells.map((value, column) => h("td", {
         class: value === null ? "null" : isNumber(found.columns[column]) ? "number" : null,
-      }, h("span", { class: "clip", text: cell(value) }))),
+      }, shown(value))),
       found.rows.some((one) => one.often > 1) && h("td", { class: "often", text: row.often > 1 ? `× ${row.often}` : "" }));
     });
     return h("div", { class: "scroll" }, h("table", { class: "rows", role: "grid", "aria-label": `Rows of ${table.name}` },

@@ -2,19 +2,21 @@
 
 import { post } from "./api.js";
 import { h, onEnter, put, s } from "./dom.js";
-import { box, edge, layOut, picture, widthOf } from "./graph.js";
+import { NARROW, box, edge, inSight, layOutWithin, picture, widthOf } from "./graph.js";
+import { shown } from "./rows.js";
 import { empty, loading, trouble } from "./states.js";
 import { cell, count, rowText, short } from "./words.js";
 
-const LABEL = 34;
+const LABEL = { wide: 40, narrow: 20 };
 
 export function whyPart(place, table, row, close) {
   const heading = h("h2", { tabindex: "-1" }, "Why is ", h("code", { text: short(rowText(table.name, row), 80) }), " there?");
   const body = h("div", {}, loading());
   const vanish = h("div", { id: "vanish" });
+  const below = h("div", {});
   put(place, h("div", { class: "part-head" }, heading,
     h("button", { type: "button", class: "plain", text: "Close", "aria-keyshortcuts": "Escape", on: { click: close } })),
-  body, vanish);
+  body, vanish, below);
   let found = null;
 
   async function look() {
@@ -32,14 +34,18 @@ export function whyPart(place, table, row, close) {
     if (!found.there) {
       put(body, empty("This row is not there (any more)", "It was deleted, or what it stood on was."));
       put(vanish);
+      put(below);
       return;
     }
-    put(body, sentence(found), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Provenance" },
-      drawing(found, table, row, ask)), list(found, ask));
+    found.tuples.sort((one, other) => Boolean(one.system) - Boolean(other.system));
+    const region = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Provenance" });
+    put(body, sentence(found), region);
+    drawIn(region, found, table, row, ask, place.clientWidth);
+    put(below, list(found, ask));
   }
 
   async function ask(tuple) {
-    for (const one of body.querySelectorAll("[data-tuple]")) {
+    for (const one of place.querySelectorAll("[data-tuple]")) {
       one.classList.toggle("chosen", one.dataset.tuple === tuple.label);
     }
     put(vanish, loading());
@@ -63,20 +69,29 @@ function sentence(found) {
   }
   const ways = found.proof
     ? "One smallest proof is shown; a recursive row may have many."
-    : found.all_monomials === 1 ? `It stands on ${count(found.all_tuples, "base row")}, all of them needed.`
+    : found.all_monomials === 1 ? `It stands on ${count(found.all_tuples, "base row")}${together(found)}.`
       : `There are ${found.all_monomials.toLocaleString("en")} ways to it, over ${count(found.all_tuples, "base row")}; one suffices.`;
   const cut = found.tuples.length < found.all_tuples || found.monomials.length < found.all_monomials;
   return h("p", { class: "quiet", id: "why-sentence" }, ways,
-    found.text && [" ", h("code", { class: "poly", text: short(found.text, 160) })],
+    found.text && [" ", h("code", { class: "poly", text: broken(short(found.text, 160)) })],
     cut && ` Shown are ${count(found.tuples.length, "row")} of them.`);
 }
 
+// A long product is broken where it may be, and not within a name; a short one is not broken at all.
+const broken = (text) => (text.length > 60 ? text.replaceAll("·", "·\u200b") : text);
+
+// Of a group, or of one proof among several, a row may go and leave another in its place.
+function together(found) {
+  if (found.all_tuples === 1) return "";
+  return found.needed ? ", all of them needed" : " together";
+}
+
 // Layers: the row, the alternatives, the base rows, their sites. Of a recursive row, the proof in between.
-function drawing(found, table, row, ask) {
+function drawIn(region, found, table, row, ask, room) {
   const nodes = [];
   const edges = [];
   const node = (id, kind, lines, more = {}) => {
-    const texts = lines.map((line) => short(line, LABEL));
+    const texts = lines.map((line) => short(line, room < NARROW ? LABEL.narrow : LABEL.wide));
     const width = Math.max(...texts.map((text, at) =>
       widthOf(text, at ? "11.5px system-ui, sans-serif" : "600 13px system-ui, sans-serif")), 26) + 26;
     nodes.push({ id, kind, lines: texts, full: lines.join("\n"), width, height: 18 + 17 * texts.length, ...more });
@@ -101,22 +116,22 @@ function drawing(found, table, row, ask) {
       node(tuple.label, "hidden", ["a row that this", "token may not read"]);
       continue;
     }
-    node(tuple.label, "tuple", [tuple.relation, tuple.row.map((value, at) => tuple.known[at] ? cell(value) : "?").join(", ")],
-      { tuple });
+    node(tuple.label, tuple.system ? "system" : "tuple", [tuple.relation, known(tuple).map(brief).join(", ")], { tuple });
     const site = `site ${tuple.origin}`;
     if (!nodes.some((one) => one.id === site)) node(site, "site", [tuple.origin || "(site unknown)"]);
     edges.push([tuple.label, site]);
   }
   const unique = [...new Map(edges.map((pair) => [pair.join("\u0000"), pair])).values()];
   atTheBottom(nodes, unique);
-  const size = layOut(nodes, unique);
-  return picture(size, `Provenance of a row of ${table.name}`,
-    size.routes.map((route) => edge(route)), nodes.map((one) => drawn(one, ask)));
+  const size = layOutWithin(nodes, unique, room);
+  const made = picture(size, `Provenance of a row of ${table.name}`,
+    size.routes.map((route) => edge(route, {}, size.sideways)), nodes.map((one) => drawn(one, ask)));
+  put(region, made);
+  inSight(region, made, nodes[0], size);
 }
 
 function proofNodes(found, node, edges) {
-  const leaves = new Map(found.tuples.filter((one) => !one.hidden).map((one) => [rowKey(one.relation, one.row), one.label]));
-  const name = (step, at) => (step.leaf && !step.hidden && leaves.get(rowKey(step.relation, step.row))) || `p${at}`;
+  const name = (step, at) => (step.leaf && !step.hidden && leafOf(step, found.tuples)) || `p${at}`;
   found.proof.forEach((step, at) => {
     if (name(step, at) !== `p${at}`) return;
     if (step.hidden) node(`p${at}`, "hidden", ["a row that this", "token may not read"]);
@@ -126,7 +141,21 @@ function proofNodes(found, node, edges) {
   });
 }
 
-const rowKey = (relation, row) => JSON.stringify([relation, row]);
+// The base row that a leaf of a proof is: a leaf has only the columns that the view reads, in their order.
+function leafOf(step, tuples) {
+  const fits = (row) => step.row.reduce((from, value) => (from < 0 ? -1 : row.indexOf(value, from) + 1 || -1), 0) >= 0;
+  const found = tuples.filter((one) => !one.hidden && one.relation === step.relation && fits(one.row));
+  const whole = found.find((one) => one.row.length === step.row.length);
+  return (whole ?? (found.length === 1 ? found[0] : null))?.label;
+}
+
+// What a base row is known to be: who hosts a view without its relations knows what the view reads.
+const known = (tuple) => tuple.row.map((value, at) => (tuple.known[at] ? cell(value) : "?"));
+
+// A time to the minute, where that is all of it.
+const brief = (text) => text.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):00Z$/, "$1 $2");
+
+const tupleText = (tuple) => `${tuple.relation}(${known(tuple).map((text) => short(text, 40)).join(", ")})`;
 
 // Base rows stand in one layer and sites in the last, however deep the proofs above them are.
 function atTheBottom(nodes, edges) {
@@ -141,7 +170,7 @@ function atTheBottom(nodes, edges) {
     }
     if (!moved) break;
   }
-  const isBase = (one) => one.kind === "tuple" || (one.kind === "hidden" && !one.id.startsWith("p"));
+  const isBase = (one) => one.kind === "tuple" || one.kind === "system" || (one.kind === "hidden" && !one.id.startsWith("p"));
   const deepest = Math.max(...nodes.filter(isBase).map((one) => depth.get(one.id)), 0);
   for (const one of nodes) {
     one.fixed = one.kind === "site" ? deepest + 1 : isBase(one) ? deepest : depth.get(one.id);
@@ -150,10 +179,10 @@ function atTheBottom(nodes, edges) {
 
 function drawn(node, ask) {
   const { kind, lines, full, tuple } = node;
-  const act = tuple ? () => ask(tuple) : null;
+  const act = kind === "tuple" ? () => ask(tuple) : null;
   return box(node, {
     class: `node node-${kind}`, "data-node": kind, "data-tuple": tuple?.label,
-    ...(act ? { tabindex: "0", role: "button", "aria-label": `What would vanish without ${rowText(tuple.relation, tuple.row)}?`,
+    ...(act ? { tabindex: "0", role: "button", "aria-label": `What would vanish without ${tupleText(tuple)}?`,
       on: onEnter(act) } : {}),
   }, s("title", { text: full }), lines.map((line, at) =>
     s("text", { x: node.width / 2, y: 22 + 17 * at, "text-anchor": "middle", class: at ? "node-more" : "node-title", text: line })));
@@ -166,13 +195,15 @@ function list(found, ask) {
     h("thead", {}, h("tr", {}, ["", "base row", "from", ""].map((text) => h("th", { text })))),
     h("tbody", {}, listed.map((tuple) => h("tr", { "data-tuple": tuple.label },
       h("td", { class: "quiet", text: tuple.label }),
-      h("td", {}, h("span", { class: "mono" }, rowText(tuple.relation, tuple.row))),
-      h("td", { text: tuple.origin || "unknown" }),
-      h("td", { class: "act" }, h("button", { type: "button", class: "small", text: "Without it?", on: { click: () => ask(tuple) } }))))));
+      h("td", {}, h("span", { class: "mono" }, tupleText(tuple))),
+      h("td", { class: "origin", text: tuple.origin || "unknown" }),
+      h("td", { class: "act" }, tuple.system
+        ? h("span", { class: "quiet small", title: "It says how far this site has all events of a source.", text: "kept by Everview" })
+        : h("button", { type: "button", class: "small", text: "Without it?", on: { click: () => ask(tuple) } }))))));
 }
 
 function vanishing(tuple, answer, table, row) {
-  const head = h("h3", { tabindex: "-1" }, "Without ", h("code", { text: short(rowText(tuple.relation, tuple.row), 80) }));
+  const head = h("h3", { tabindex: "-1" }, "Without ", h("code", { text: short(tupleText(tuple), 80) }));
   if (answer.vanishes !== null) {
     const said = answer.vanishes ? "This row would vanish: every derivation of it that has come here names that row."
       : "This row would stay: it has a derivation that does not name that row.";
@@ -191,9 +222,10 @@ function vanishing(tuple, answer, table, row) {
     h("p", { class: "quiet", text: "Tried in a transaction that was undone: nothing has been changed." }),
     answer.turns.map((turn) => h("div", { class: "turn" },
       h("h4", {}, turn.name, turn.name === tuple.relation && h("span", { class: "quiet", text: " the row itself" })),
-      h("table", { class: "rows" }, h("thead", {}, h("tr", {}, h("th", {}), turn.columns.map((name) => h("th", { text: name })))),
+      h("div", { class: "scroll" }, h("table", { class: "rows" },
+        h("thead", {}, h("tr", {}, h("th", {}), turn.columns.map((name) => h("th", { text: name })))),
         h("tbody", {}, turn.rows.map((one) => h("tr", { class: one.weight < 0 ? "goes" : "comes" },
           h("td", { class: "sign", text: one.weight < 0 ? `−${-one.weight}` : `+${one.weight}` }),
-          one.cells.map((value) => h("td", { class: value === null ? "null" : null, text: cell(value) })))))),
+          one.cells.map((value) => h("td", { class: value === null ? "null" : null }, shown(value)))))))),
       turn.rows.length < turn.vanished + turn.appeared && h("p", { class: "quiet", text: "and more" }))));
 }

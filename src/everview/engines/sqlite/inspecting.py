@@ -105,6 +105,13 @@ class Inspection:
         """Whether a relation's rows are here, shown or not."""
         return relation in self._store.engine.relations
 
+    def inputs(self, stream: str) -> tuple[str, ...]:
+        """The relations that a part of a view is made from which other sites send."""
+        views = self._store.engine.exchange.views.values()
+        inputs = {core.name: core.inputs for kept in views for core in kept.cores}
+        inputs |= {partials.name: partials.inputs for kept in views for partials in kept.partials}
+        return inputs.get(stream, ())
+
     def is_monotone(self, name: str) -> bool:
         """Whether `why` names all that a row stands on: no other row keeps it away, no proof is chosen.
 

@@ -52,7 +52,6 @@ class Provenance:
         """Of a row of a recursive view: a smallest proof, a tree."""
         self._element = element
         self._witnesses = tuple(witnesses)
-        self._labels: dict[Id, str] = {witness.id: witness.label for witness in witnesses}
 
     @property
     def monomials(self) -> frozenset[frozenset[Id]]:
@@ -73,8 +72,10 @@ class Provenance:
         return hash(self._element)
 
     def __str__(self) -> str:
-        labelled = ([self._labels[id_] for id_ in monomial] for monomial in self._element.monomials)
-        return str(algebra.Provenance(labelled))
+        order: dict[Id, int] = {witness.id: number for number, witness in enumerate(self._witnesses)}
+        products = sorted(sorted(order[id_] for id_ in monomial) for monomial in self._element.monomials)
+        labels = [witness.label for witness in self._witnesses]
+        return " + ".join("·".join(labels[number] for number in one) or "1" for one in products) or "0"
 
     def __repr__(self) -> str:
         return f"<Provenance {self}>"
