@@ -27,6 +27,12 @@ MEMORY_DISK = Path("/dev/shm")
 if os.access(MEMORY_DISK, os.W_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 
+# Few rows: what Java compiles thoroughly is not run often enough to pay. What it compiles quickly is much, and
+# must find room: once that is used up, all that is new would be interpreted.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# For every Spark that a test or a command under test starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+
 # Failures found here are kept locally. Committed ones are replayed as well, and a run never deletes them:
 # one that passes today guards against tomorrow. `make keep-regressions` copies the former to the latter.
 EXAMPLES = MultiplexedDatabase(
@@ -75,8 +81,15 @@ def pytest_collection_finish():
 def spark():
     """The Spark session of this test process."""
     settings = {
-        # Few rows: what Java compiles thoroughly is not run often enough to pay.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Half of it for what is young: a plan that was made is not needed again.
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Xms1g -XX:NewRatio=1",
+        # Nobody looks at what ran before, nor reads its plans.
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.ui.retainedJobs": "1",
+        "spark.ui.retainedStages": "1",
+        "spark.ui.retainedTasks": "1",
+        "spark.sql.ui.explainMode": "simple",
         "spark.python.daemon.module": "tests.warm_daemon",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
     }
