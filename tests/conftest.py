@@ -27,8 +27,8 @@ MEMORY_DISK = Path("/dev/shm")
 if os.access(MEMORY_DISK, os.W_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 
-# Few rows: what Java compiles thoroughly is not run often enough to pay. What it compiles quickly is much, and
-# must find room: once that is used up, all that is new would be interpreted.
+# Few rows: what Java compiles thoroughly is not run often enough to pay. What it compiles quickly is much in
+# the end, and needs room: where there is none left, what comes later would be interpreted.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 # For every Spark that a test or a command under test starts.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
