@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 HUB = ROOT / "tests" / "hub"
 OF_PROCESSES = {HUB / f"test_{name}.py" for name in ("devices", "kills", "trips")}
 """Tests of hubs that mostly wait for other processes: the session beside which they do is any."""
-FIRST = [ROOT / "tests" / name for name in ("test_benchmarks.py", "test_long.py", "testing")]
+FIRST = tuple(str(ROOT / "tests" / name) for name in ("test_benchmarks.py", "test_long.py", "testing"))
 """Tests of many seconds each. Begun last, one of them would keep one worker busy and the others waiting."""
 
 # Stores there are as real as elsewhere, and a commit does not wait for a disk: that was a third of the time.
@@ -62,7 +62,7 @@ def _as_talkative_as_before():
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config, items):
     """Put the tests of Spark into two groups: `--dist loadgroup` gives each to one worker, with a session."""
-    items.sort(key=lambda item: not any(path in (item.path, *item.path.parents) for path in FIRST))
+    items.sort(key=lambda item: not str(item.path).startswith(FIRST))
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
