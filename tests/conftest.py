@@ -88,11 +88,8 @@ def spark():
         # Half of it for what is young: a plan that was made is not needed again.
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Xms1g -XX:NewRatio=1",
-        # Nobody looks at what ran before, nor reads its plans.
-        "spark.sql.ui.retainedExecutions": "1",
-        "spark.ui.retainedJobs": "1",
-        "spark.ui.retainedStages": "1",
-        "spark.ui.retainedTasks": "1",
+        # Few look at what ran before, and nobody reads its plans, of which some are large.
+        "spark.sql.ui.retainedExecutions": "30",
         "spark.sql.ui.explainMode": "simple",
         "spark.python.daemon.module": "tests.warm_daemon",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
