@@ -1,8 +1,8 @@
 """A bucket on loopback that speaks S3's protocol, and fails when it is told to.
 
 Its objects are plain files in a folder, so that Spark's JVM, which has no S3 here, can be sent to the same
-objects by `file:`. There is no rename. A listing is complete, but comes in small pages and in no order, except
-that of a Delta log: S3 lists by name, and `deltalake` takes a later commit before an earlier one for a gap.
+objects by `file:`. There is no rename. A listing is complete, but comes in small pages and in no order, unless
+it is of a Delta log: S3 lists by name, and `deltalake` takes a later commit before an earlier one for a gap.
 Signatures are not looked at. It runs in a process of its own, for `deltalake` lets no other thread of Python
 run while it waits for an answer.
 """
