@@ -19,13 +19,19 @@ ROOT = Path(__file__).parent.parent
 HUB = ROOT / "tests" / "hub"
 OF_PROCESSES = {HUB / f"test_{name}.py" for name in ("devices", "kills", "trips")}
 """Tests of hubs that mostly wait for other processes: the session beside which they do is any."""
-FIRST = [ROOT / "tests" / name for name in ("test_benchmarks.py", "test_long.py", "testing")]
+FIRST = tuple(str(ROOT / "tests" / name) for name in ("test_benchmarks.py", "test_long.py", "testing"))
 """Tests of many seconds each. Begun last, one of them would keep one worker busy and the others waiting."""
 
 # Stores there are as real as elsewhere, and a commit does not wait for a disk: that was a third of the time.
 MEMORY_DISK = Path("/dev/shm")
 if os.access(MEMORY_DISK, os.W_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
+
+# Few rows: what Java compiles thoroughly is not run often enough to pay. What it compiles quickly is much in
+# the end, and needs room: where there is none left, what comes later would be interpreted.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# For every Spark that a test or a command under test starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 
 # Failures found here are kept locally. Committed ones are replayed as well, and a run never deletes them:
 # one that passes today guards against tomorrow. `make keep-regressions` copies the former to the latter.
@@ -56,7 +62,7 @@ def _as_talkative_as_before():
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config, items):
     """Put the tests of Spark into two groups: `--dist loadgroup` gives each to one worker, with a session."""
-    items.sort(key=lambda item: not any(path in (item.path, *item.path.parents) for path in FIRST))
+    items.sort(key=lambda item: not str(item.path).startswith(FIRST))
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
@@ -66,17 +72,25 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """What is there now stays until the end: do not look through all of it again and again for garbage."""
+    """What is there now stays until the end: do not look through all of it again and again for garbage.
+
+    Plans and rows are made by the ten thousands, and few of them go round in circles: look less often.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.fixture(scope="session")
 def spark():
     """The Spark session of this test process."""
     settings = {
-        # Few rows: what Java compiles thoroughly is not run often enough to pay.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Half of it for what is young: a plan that was made is not needed again.
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Xms1g -XX:NewRatio=1",
+        # Few look at what ran before, and nobody reads its plans, of which some are large.
+        "spark.sql.ui.retainedExecutions": "30",
+        "spark.sql.ui.explainMode": "simple",
         "spark.python.daemon.module": "tests.warm_daemon",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
     }

@@ -149,7 +149,7 @@ def snapshot(spark):
     listening = context._jsc.sc().listenerBus().listeners()
     return {
         "conf": dict(spark.conf.getAll),
-        "functions": {found.name for found in spark.catalog.listFunctions()},
+        "functions": {name for (name,) in spark.sql("SHOW ALL FUNCTIONS").collect()},
         "tables": spark.catalog.listTables(),
         "source": session.sessionState().dataSourceManager().dataSourceExists("everview_inbox"),
         "listeners": (

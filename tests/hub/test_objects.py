@@ -164,6 +164,7 @@ def test_what_spark_shows_has_no_secrets(spark, s3):
     options["fs.custom.pass"] = "the-third-secret"  # Spark itself does not take that for one
     with quickly(Hub.open(s3.uri(), PROGRAM, spark=spark, options=options)) as hub:
         session = hub._store.spark
+        session.conf.set("spark.sql.ui.explainMode", "formatted")  # as usual: it tells more
         assert session.conf.get("fs.s3a.secret.key") == "the-secret-key"
         assert spark.conf.get("fs.s3a.secret.key", "none") == "none"  # a session of others is left alone
         hub.insert("r", session.sql("SELECT 1L AS a, 'x' AS b"))

@@ -12,6 +12,7 @@ from everview.language.plan import walk_plan
 from everview.language.program import Program
 from everview.planner.exchange import Exchange, Way
 from everview.planner.partials import Partials, may_be_partials, partials_of
+from everview.planner.written import written_of
 
 TABLES = """
 CREATE TABLE r (site TEXT NOT NULL, g TEXT, n BIGINT, x DOUBLE, d DECIMAL(12,2), wide DECIMAL(38,6), t BOOLEAN)
@@ -59,7 +60,7 @@ WHOLE = {
 
 def taken_apart(query):
     program = Program.parse(f"{TABLES} CREATE MATERIALIZED VIEW v AS {query};")
-    plan = Exchange(program, {"v"})._over_relations("v")
+    plan = written_of(program).over_relations("v")
     (node,) = filter(may_be_partials, walk_plan(plan))
     return node, partials_of("v", node, program.relations)
 

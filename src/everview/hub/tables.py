@@ -20,9 +20,8 @@ from everview.language.expressions import Column
 from everview.language.plan import Fixpoint, Plan, Scan, Schema
 from everview.language.relations import Relation, Semantics
 from everview.planner.circuit import Circuit, Kept, build_circuit
-from everview.planner.facts import Facts, catalog_of
-from everview.planner.rewrite import rewrite
 from everview.planner.rules.share import share
+from everview.planner.written import written_of
 
 if TYPE_CHECKING:
     from everview.language.program import Program  # it brings the parser, which no task needs
@@ -105,8 +104,7 @@ class Catalog:
 
 def catalog(program: Program) -> Catalog:
     """What a hub keeps of a program."""
-    facts = Facts(catalog_of(program))
-    plans = {name: rewrite(view.plan, facts=facts) for name, view in program.views.items()}
+    plans = dict(written_of(program).plans)
     shared = share(plans).plans
     circuit = build_circuit(shared)
     relations = tuple(map(lattice_table, program.relations.values()))

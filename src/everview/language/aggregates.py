@@ -14,6 +14,7 @@ from typing import Literal as OneOf
 
 from everview.language.expressions import Expression
 from everview.language.functions import NoSignatureError, quotient_scale
+from everview.language.hashing import HashedOnce, hashed_once
 from everview.language.types import BIGINT, BOOLEAN, DECIMAL_DIGITS, DOUBLE, TEXT, Kind, Type, decimal_type
 
 __all__ = [
@@ -100,8 +101,9 @@ def aggregate_type(function: str, argument: Type | None) -> Type:
             raise NoSignatureError(f"{function}({argument if argument is not None else '*'}) does not exist")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class AggregateCall:
+class AggregateCall(HashedOnce):
     """An aggregate over the rows of a group for which `filter` is true; `argument` None is `count(*)`."""
 
     function: str
@@ -132,8 +134,9 @@ class AggregateCall:
         )
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(HashedOnce):
     """An expression to sort by. NaN is greatest and text goes by bytes; NULLs as `nulls_first` says."""
 
     expression: Expression
@@ -145,8 +148,9 @@ class SortKey:
         return replace(self, expression=function(self.expression))
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(HashedOnce):
     """The rows around the current one that a window function sees, both ends included.
 
     In "rows" mode `start` and `end` count rows from the current one: −2 is two preceding, 0 the current
@@ -165,8 +169,9 @@ class Frame:
             raise ValueError("a frame starts before it ends")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class WindowCall:
+class WindowCall(HashedOnce):
     """A function over the rows of the current row's partition, in the order of `order`, then `ties`.
 
     Peers, for rank, dense_rank and "range" frames, are rows equal by `order` alone. lag and lead have

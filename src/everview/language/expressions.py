@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from everview.language.casts import can_cast, cast_fails
 from everview.language.functions import FUNCTIONS
+from everview.language.hashing import HashedOnce, hashed_once
 from everview.language.types import BOOLEAN, Field, Kind, Type
 from everview.language.values import canonical_double
 
@@ -61,8 +62,9 @@ def _require(condition: bool, message: str) -> None:  # noqa: FBT001
         raise ValueError(message)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(HashedOnce):
     """Column `index` of the input row; of a join, of the left row followed by the right one."""
 
     index: int
@@ -70,8 +72,9 @@ class Column:
     name: str = field(default="", compare=False)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class OuterColumn:
+class OuterColumn(HashedOnce):
     """Column `index` of the row `depth` subqueries further out."""
 
     depth: int
@@ -83,8 +86,9 @@ class OuterColumn:
         _require(self.depth >= 1, "an outer column is at least one subquery out")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(HashedOnce):
     """A constant in its one form (see `values`), or NULL."""
 
     value: Any
@@ -99,16 +103,18 @@ def _literal(value: Any, kind: Type) -> Literal:
     return Literal(canonical_double(value) if isinstance(value, float) else value, kind)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(HashedOnce):
     """A value given with the query: `name` is "1", "2", … for `?`, else the name after the colon."""
 
     name: str
     type: Type
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(HashedOnce):
     """A function or operator of `functions.FUNCTIONS`; the arguments have exactly a signature's kinds."""
 
     function: str
@@ -126,8 +132,9 @@ class Call:
             _require(len({argument.type for argument in self.arguments}) == 1, "types must be one")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(HashedOnce):
     """CAST(operand AS type), explicit or made so by the binder."""
 
     operand: Expression
@@ -137,8 +144,9 @@ class Cast:
         _require(can_cast(self.operand.type, self.type), f"no cast {self.operand.type} → {self.type}")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class And:
+class And(HashedOnce):
     """False if any argument is false, else NULL if any is NULL, else true; read from the left."""
 
     arguments: tuple[Expression, ...]
@@ -152,8 +160,9 @@ class And:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(HashedOnce):
     """True if any argument is true, else NULL if any is NULL, else false; read from the left."""
 
     arguments: tuple[Expression, ...]
@@ -167,8 +176,9 @@ class Or:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(HashedOnce):
     """NOT; of NULL, NULL."""
 
     operand: Expression
@@ -182,8 +192,9 @@ class Not:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(HashedOnce):
     """IS NULL; never NULL itself."""
 
     operand: Expression
@@ -194,8 +205,9 @@ class IsNull:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class IsDistinct:
+class IsDistinct(HashedOnce):
     """IS DISTINCT FROM: different, where NULL equals NULL; never NULL itself."""
 
     left: Expression
@@ -210,8 +222,9 @@ class IsDistinct:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class InList:
+class InList(HashedOnce):
     """Operand = any item; NULL when no item is equal and something is NULL."""
 
     operand: Expression
@@ -227,8 +240,9 @@ class InList:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(HashedOnce):
     """The result of the first branch whose condition is true, else `default`; later ones are not read."""
 
     branches: tuple[tuple[Expression, Expression], ...]
@@ -245,8 +259,9 @@ class Case:
         return self.default.type
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(HashedOnce):
     """Whether the plan has any row."""
 
     plan: Plan
@@ -257,8 +272,9 @@ class Exists:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class InSubquery:
+class InSubquery(HashedOnce):
     """Operand = any row of a one-column plan; NULL when none is equal and something is NULL."""
 
     operand: Expression
@@ -274,8 +290,9 @@ class InSubquery:
         return BOOLEAN
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class ScalarSubquery:
+class ScalarSubquery(HashedOnce):
     """The only value of a one-column plan: NULL without rows, a failure with several."""
 
     plan: Plan
@@ -315,10 +332,12 @@ FALSE = Literal(False, BOOLEAN)
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The expressions directly inside, left to right; the plan of a subquery is not entered."""
     match expression:
-        case Column() | OuterColumn() | Literal() | Parameter() | Exists() | ScalarSubquery():
+        case Column() | Literal():
             return ()
         case Call(_, arguments, _) | And(arguments) | Or(arguments):
             return arguments
+        case OuterColumn() | Parameter() | Exists() | ScalarSubquery():
+            return ()
         case Cast(operand, _) | Not(operand) | IsNull(operand) | InSubquery(operand, _):
             return (operand,)
         case IsDistinct(left, right):
@@ -369,9 +388,11 @@ def map_children(expression: Expression, function: Callable[[Expression], Expres
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything inside it, parents first; plans of subqueries are not entered."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
 
 
 def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:

@@ -23,6 +23,7 @@ from typing import TypeAlias, assert_never
 
 from everview.language.aggregates import AggregateCall, Frame, SortKey, WindowCall
 from everview.language.expressions import Expression, Literal, Parameter, columns_of, is_nullable
+from everview.language.hashing import HashedOnce, hashed_once
 from everview.language.types import BIGINT, BOOLEAN, Field, Type
 
 __all__ = [
@@ -101,8 +102,9 @@ def types_of(plan: Plan) -> tuple[Type, ...]:
     return tuple(column.type for column in plan.schema)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(HashedOnce):
     """The rows of a relation or a view, by name."""
 
     name: str
@@ -114,8 +116,9 @@ class Scan:
         return ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class RecursiveScan:
+class RecursiveScan(HashedOnce):
     """The rows, so far, of a relation of the Fixpoint around."""
 
     name: str
@@ -127,8 +130,9 @@ class RecursiveScan:
         return ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Values:
+class Values(HashedOnce):
     """Rows written out: constants and parameters. One row of no columns is the FROM of `SELECT 1`."""
 
     schema: Schema
@@ -148,8 +152,9 @@ class Values:
         return ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(HashedOnce):
     """The rows for which the predicate is true (neither false nor NULL)."""
 
     input: Plan
@@ -166,8 +171,9 @@ class Filter:
         return (self.input,)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(HashedOnce):
     """One row per input row: the expressions, under these names. Duplicates stay."""
 
     input: Plan
@@ -192,8 +198,9 @@ def _optional(fields: Schema) -> Schema:
     return tuple(replace(column, nullable=True) for column in fields)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(HashedOnce):
     """Pairs of rows for which the condition, over left columns then right columns, is true.
 
     A cross join is INNER with TRUE. SEMI and ANTI give left rows with their own multiplicity. NOT IN is
@@ -238,8 +245,9 @@ def _united(inputs: Sequence[Plan]) -> Schema:
     return tuple(replace(same[0], nullable=any(c.nullable for c in same)) for same in columns)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class UnionAll:
+class UnionAll(HashedOnce):
     """The rows of all inputs; multiplicities add."""
 
     inputs: tuple[Plan, ...]
@@ -251,8 +259,9 @@ class UnionAll:
         _set(self, _united(self.inputs))
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(HashedOnce):
     """Every row once; NULLs are equal here."""
 
     input: Plan
@@ -267,8 +276,9 @@ class Distinct:
         return (self.input,)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Intersect:
+class Intersect(HashedOnce):
     """Rows of both: with `all` the lesser of the two multiplicities, else once."""
 
     left: Plan
@@ -285,8 +295,9 @@ class Intersect:
         return (self.left, self.right)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Except:
+class Except(HashedOnce):
     """Rows of the left only: with `all` the difference of multiplicities, else once if not in the right."""
 
     left: Plan
@@ -304,8 +315,9 @@ class Except:
         return (self.left, self.right)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(HashedOnce):
     """One row per group: the keys, then the aggregates. NULLs are equal as keys.
 
     Without keys there is exactly one group, also over no rows at all.
@@ -344,8 +356,9 @@ def _check_count(count: Literal | Parameter | None) -> None:
         raise PlanError("LIMIT and OFFSET are whole numbers, not negative")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class TopK:
+class TopK(HashedOnce):
     """The rows from `offset` on, at most `limit`, in the order of `order` and then `ties`.
 
     `ties` are all columns that `order` does not name, ascending, NULLs last, so that rows which still
@@ -372,8 +385,9 @@ class TopK:
         return (self.input,)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(HashedOnce):
     """The input's columns, then one column per call, computed over the row's partition."""
 
     input: Plan
@@ -395,8 +409,9 @@ class Window:
         return (self.input,)
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Fixpoint:
+class Fixpoint(HashedOnce):
     """The rows of `result`, one of a group of relations that are defined by each other.
 
     They are the least sets of rows such that each holds what its plan gives over all of them. The plans are
@@ -524,9 +539,11 @@ def map_expressions(plan: Plan, function: Callable[[Expression], Expression]) ->
 
 def walk_plan(plan: Plan) -> Iterator[Plan]:
     """The plan and every plan below it, parents first; plans inside subquery expressions are not entered."""
-    yield plan
-    for child in plan.inputs:
-        yield from walk_plan(child)
+    waiting = [plan]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(found.inputs))
 
 
 def rewrite(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:

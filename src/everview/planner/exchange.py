@@ -19,15 +19,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from everview.language.correlation import scans_of
-from everview.language.plan import Plan, Project, Scan
+from everview.language.plan import Plan, Scan
 from everview.language.program import Program
-from everview.planner.conditions import all_columns
-from everview.planner.cut import Core, Cut, cut, plan_of
-from everview.planner.facts import Catalog, Facts, Keys, catalog_of
+from everview.planner.cut import Core, plan_of
+from everview.planner.facts import Catalog, Facts, Keys
 from everview.planner.partials import Partials
 from everview.planner.published import published_stream
-from everview.planner.rewrite import rewrite
-from everview.planner.walking import over
+from everview.planner.written import written_of
 
 __all__ = ["Exchange", "Kept", "Way"]
 
@@ -60,14 +58,12 @@ class Exchange:
     def __init__(self, program: Program, hosts: Iterable[str], name: str = "") -> None:
         self.program = program
         self.hosts = frozenset(hosts)
-        self._facts = Facts(catalog_of(program))
-        self._plans = {view: rewrite(v.plan, facts=self._facts) for view, v in program.views.items()}
-        self._whole: dict[str, Plan] = {}
-        self._published = frozenset(view for view, v in program.views.items() if v.authority is not None)
+        self._written = written_of(program)
+        self._published = self._written.published
         self._own = frozenset(view for view in self._published if program.views[view].authority == name)
         self._foreign = self._published - self._own
         kept = self._needed()
-        away = {view: self._cut(view) for view in kept if self._is_away(view)}
+        away = {view: self._written.cut(view) for view in kept if self._is_away(view)}
         self.hidden = tuple(
             relation
             for relation in program.relations
@@ -79,6 +75,11 @@ class Exchange:
             view: self._kept(view, is_away=view in away) for view in program.views if view in kept
         }
         """The views that are kept here, also those that are not shown."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The keys of all relations and views of the program."""
+        return self._written.catalog
 
     @property
     def published(self) -> dict[str, bool]:
@@ -98,7 +99,7 @@ class Exchange:
     def _read(self, view: str) -> Iterable[str]:
         if view in self._foreign:
             return ()
-        return self._cut(view).relations if self._is_away(view) else scans_of(self._near(view))
+        return self._written.cut(view).relations if self._is_away(view) else scans_of(self._near(view))
 
     @property
     def cores(self) -> dict[str, Core]:
@@ -117,7 +118,7 @@ class Exchange:
     @cached_property
     def all_cores(self) -> dict[str, Core]:
         """Every core of the program: the same at all sites."""
-        return {core.name: core for name in self.program.views for core in self._cut(name).cores}
+        return {core.name: core for name in self.program.views for core in self._written.cut(name).cores}
 
     def offered(self) -> Iterator[Core]:
         """Yield every core that can be derived from the relations held here."""
@@ -128,7 +129,8 @@ class Exchange:
         """Every partial aggregate of the program: the same at all sites."""
         if all(relation.owner is None for relation in self.program.relations.values()):
             return {}
-        return {found.name: found for name in self.program.views for found in self._cut(name).partials}
+        cuts = (self._written.cut(name) for name in self.program.views)
+        return {found.name: found for one in cuts for found in one.partials}
 
     def fed(self) -> Iterator[Partials]:
         """Yield every partial aggregate that can be computed from the relations held here."""
@@ -141,36 +143,10 @@ class Exchange:
 
     def _near(self, name: str) -> Plan:
         """A view's plan over what is hosted, as far as that goes: views that are not hosted written out."""
-        plan = self._plans[name]
+        plan = self._written.plans[name]
         if self.hosts.issuperset(scans_of(plan)):
             return plan
-        return rewrite(self._written_out(plan, self.hosts | self._foreign), facts=self._facts)
-
-    def _over_relations(self, name: str) -> Plan:
-        if name not in self._whole:
-            plan = self._written_out(self._plans[name], self._published)
-            self._whole[name] = rewrite(plan, facts=self._facts)
-        return self._whole[name]
-
-    def _written_out(self, plan: Plan, stop: frozenset[str]) -> Plan:
-        """The plan with views replaced by what they say, but for those at which to stop."""
-
-        def one(node: Plan) -> Plan:
-            if not isinstance(node, Scan):
-                return over(node, one)
-            if node.name in stop or node.name not in self._plans:
-                return node
-            inner = one(self._plans[node.name])
-            names = tuple(field.name for field in node.schema)
-            if names == tuple(field.name for field in inner.schema):
-                return inner
-            return Project(inner, all_columns(inner.schema), names)
-
-        return one(plan)
-
-    def _cut(self, name: str, held: frozenset[str] = frozenset()) -> Cut:
-        plan = self._over_relations(name)
-        return cut(name, plan, self.program.relations, held, opaque=self._published)
+        return self._written.over(name, self.hosts | self._foreign)
 
     def _kept(self, name: str, *, is_away: bool) -> Kept:
         if name in self._foreign:
@@ -193,9 +169,9 @@ class Exchange:
         return Kept(Way.LOCAL, self._near(name), (), (), why)
 
     def _away(self, name: str) -> Kept:
-        found = self._cut(name, self.held)
+        found = self._written.cut(name, self.held)
         hidden = tuple(source for source in found.relations if source not in self.hosts)
-        missing = ", ".join(sorted({s for s in scans_of(self._over_relations(name)) if s not in self.hosts}))
+        missing = ", ".join(sorted(set(scans_of(self._written.over_relations(name))) - self.hosts))
         lacks = f"this site does not host {missing}"
         if found.partials and not found.cores and not hidden:
             why = f"{lacks}, and what it aggregates only the owners of rows write"

@@ -37,7 +37,7 @@ from everview.engines.sqlite.streams import Stream
 from everview.language.plan import Fixpoint, Plan, Scan
 from everview.language.program import Program
 from everview.planner.exchange import Exchange
-from everview.planner.facts import Facts, catalog_of
+from everview.planner.facts import Facts
 from everview.planner.rules.share import share
 from everview.planner.walking import over
 
@@ -91,7 +91,7 @@ class Engine:
         self.published.update(published_views(self.circuit, self.exchange))
         self.partials.update(partial_aggregates(self.circuit, self.exchange))
         self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
-        known = catalog_of(self.program)
+        known = dict(self.exchange.catalog)
         known.update(self.exchange.core_keys(known))
         self.plans.update((name, kept.plan) for name, kept in self.exchange.views.items())
         self.shared.update(share(self.plans).plans)
@@ -266,7 +266,7 @@ class Engine:
     @cached_property
     def feeds(self) -> dict[str, Feed]:
         """What can be told of owners' rows to sites that do not hold them."""
-        return feeds(fed_partials(self.exchange), self.relations, catalog_of(self.program))
+        return feeds(fed_partials(self.exchange), self.relations, self.exchange.catalog)
 
     def telling(self, stream: str) -> StoredPartials | None:
         """Return partial aggregates that this site can tell others of, if it has what it takes."""

@@ -69,11 +69,12 @@ class Select:
 
     def filter(self, *conditions: Condition) -> Select:
         """Keep the rows for which all conditions are true."""
-        return replace(self, where=(*self.where, *conditions))
+        where = (*self.where, *conditions)
+        return Select(self.sources, self.columns, self.weight, where, self.needs)
 
     def project(self, columns: Sequence[str]) -> Select:
         """Give the rows other columns."""
-        return replace(self, columns=tuple(columns))
+        return Select(self.sources, tuple(columns), self.weight, self.where, self.needs)
 
     def weighing(self, weight: str) -> Select:
         """Give the rows another weight."""

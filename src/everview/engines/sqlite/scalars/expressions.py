@@ -15,7 +15,7 @@ from everview.engines.sqlite.scalars.dispatch import call_sql
 from everview.engines.sqlite.scalars.fragments import Operand, Writer
 from everview.engines.sqlite.scalars.literals import literal_sql
 from everview.engines.sqlite.scalars.storage import store_value
-from everview.engines.sqlite.scalars.whole import MOST_NESTED, nesting, whole_sql
+from everview.engines.sqlite.scalars.whole import is_deep, whole_sql
 from everview.language.aggregates import SortKey
 from everview.language.expressions import (
     And,
@@ -49,9 +49,9 @@ def compile_expression(expression: Expression, columns: Sequence[str], *, strict
     """
     compiler = _Compiler(columns, Writer(strict=strict))
     sql = compiler.operand(expression).sql
-    if nesting(sql) <= MOST_NESTED:
-        return sql
-    return whole_sql(expression, lambda atom: compiler.operand(atom).sql, strict=strict)
+    if is_deep(sql):
+        return whole_sql(expression, lambda atom: compiler.operand(atom).sql, strict=strict)
+    return sql
 
 
 def sortable(sql: str) -> str:

@@ -17,12 +17,17 @@ from everview.engines.sqlite.scalars.literals import text_literal
 from everview.engines.sqlite.scalars.storage import load_value, store_value
 from everview.language.expressions import Column, Expression, Parameter, walk
 
-__all__ = ["MOST_NESTED", "evaluator", "nesting", "whole_sql"]
+__all__ = ["MOST_NESTED", "evaluator", "is_deep", "nesting", "whole_sql"]
 
 MOST_NESTED = 65
 """Places on the parser's stack that an expression may fill; the rest are left to the statement around it."""
 
 _WORDS = re.compile(r"'(?:[^']|'')*'|\(SELECT\b|\w*\(|\)|\bCASE\b|\bEND\b|\w+|[^\w\s()']+")
+
+
+def is_deep(sql: str) -> bool:
+    """Whether an expression that we generated is nested too deeply. Most are so short that counting tells."""
+    return 6 * (sql.count("(") + sql.count("CASE")) > MOST_NESTED and nesting(sql) > MOST_NESTED
 
 
 def nesting(sql: str) -> int:
