@@ -191,7 +191,7 @@ class Conversation(Understanding):
             # A site that is only fed tells it no other way.
             news = tidings.new_known
             knowledge.membership.believe(news, message.sites[0], knowledge.groups.strangers())
-            knowledge.membership.release(known_of_sender(message))
+            knowledge.membership.release(told.get(message.sites[0], {}))
         if left:
             with self._store.writing() as writer:
                 Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
@@ -296,7 +296,7 @@ class Conversation(Understanding):
             if last.request is not None:
                 coming = knowledge.groups.coming(last.request, last.gossip)
                 knowledge.groups.enlist(cut.sender, filter(rights.may_read, coming))
-            knowledge.membership.release(known_of_sender(last))
+            knowledge.membership.release(tidings.known.get(cut.sender, {}))
             found = cut.look()
             if isinstance(found, dict):
                 # A stream that is joined by this cut may also grow by what the site held before.
