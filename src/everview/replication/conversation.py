@@ -95,7 +95,8 @@ class Conversation(Understanding):
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
-                return encode(self._message(wanted, page, message.sites[0]))
+                answer = self._message(wanted, page, message.sites[0])
+            return encode(answer)  # others need not wait for that
         except WireError:
             raise
         except SyncError as error:

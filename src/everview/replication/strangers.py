@@ -46,14 +46,16 @@ def is_ahead(
 
     `groups` are the sender's: its own, and those that it has absorbed.
     """
+    if outlives(membership, relation, told, sender, groups):
+        return True
     state, own = membership.state, next(iter(groups), "")
-    return (
-        outlives(membership, relation, told, sender, groups)
-        or any(
+    untold = _untold(told, sender, relation)  # mostly there are none, and then there is no more to look at
+    return bool(untold) and (
+        any(
             relation in state.known.get(writer, ())
             and writer not in state.expired
             and not groups_of(membership, writer, relation) <= {own}
-            for writer in _untold(told, sender, relation)
+            for writer in untold
         )
         or precedes(membership, relation, told, sender, groups)
     )
