@@ -17,6 +17,7 @@ from everview.replication.certifying import certify
 from everview.replication.gossip import Tidings, known_of_sender, tidings_of
 from everview.replication.membership import covers
 from everview.replication.messages import OTHER_PROGRAM, PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.readers import note_reader
 from everview.replication.returning import set_aside_uncovered
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
@@ -177,6 +178,8 @@ class Conversation(Understanding):
         knowledge.learn_inputs(message.versions)
         knowledge.membership.meet(tidings.new_members)
         knowledge.learn_names(message.sites, message.names)
+        now_us = self._store.environment.now_us()
+        note_reader(knowledge.state, self._store.engine, message, rights, now_us)
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
                 renewal.renew(knowledge, writer, head, retire=True)

@@ -128,5 +128,6 @@ def _rest(state: State, own: str) -> bytes:
             state.awaited,
             state.charge,
             state.inputs,
+            len(state.readers),
         )
     )

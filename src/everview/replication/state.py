@@ -58,6 +58,13 @@ class Awaited(msgspec.Struct):
     vector: dict[str, int]
 
 
+class Reader(msgspec.Struct, frozen=True):
+    """Who reads published views: the epoch and mark of what it has of each, and when it last said so."""
+
+    stands: Mapping[str, tuple[int, int]]
+    heard_us: int
+
+
 class State(msgspec.Struct):
     """Members, vectors, cursors, floors. Small: it grows with the number of sites, not with the rows."""
 
@@ -113,6 +120,8 @@ class State(msgspec.Struct):
     """How often the store has gone over to another program."""
     charge: str = ""
     """The incarnation that is in charge of the source for which this store writes; empty for the first."""
+    readers: dict[str, Reader] = {}
+    """Who reads published views from here, the one that was heard of last at the end."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -11,6 +11,7 @@ from everview.engines.sqlite.stamps import microseconds
 from everview.replication.knowledge import Knowledge
 from everview.replication.partials import partials_status
 from everview.replication.publishing import publishing_status
+from everview.replication.readers import readers_status
 
 
 def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
@@ -41,6 +42,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             for incarnation in sorted(state.members)
             if incarnation != own
         ],
+        "readers": readers_status(state, knowledge.store.engine, connection),
         "held": _held(knowledge, connection),
         "from_the_future": sum(
             connection.execute(f"SELECT count(*) FROM {relation.future}").fetchone()[0]
@@ -56,7 +58,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
 
 
 def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return the other members with their lag, and what counts as trouble."""
+    """Return the other members and who reads published views, with their lag, and what counts as trouble."""
     head = knowledge.head(connection)
     return {
         "head": head,
@@ -65,6 +67,7 @@ def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[
             for incarnation in sorted(knowledge.state.members)
             if incarnation != knowledge.incarnation
         ],
+        "readers": readers_status(knowledge.state, knowledge.store.engine, connection),
         "dropped_rows": knowledge.state.dropped,
         "conflicts": connection.execute(f"SELECT count(*) FROM {CONFLICTS}").fetchone()[0],
     }

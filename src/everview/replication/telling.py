@@ -29,6 +29,7 @@ from everview.replication.collecting import EXPIRY_DAYS
 from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full, with_cancelled
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request, Versions
+from everview.replication.readers import note_given
 from everview.replication.rights import Rights
 from everview.replication.rolls import Rolls
 from everview.replication.state import is_crowded
@@ -289,7 +290,9 @@ class Teller:
             for stored in self._fed(heads_of)
         ]
         views = serving.Views(published, fed)
-        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed, views)
+        served = self._page(connection, streams, request.after, skipped, heads, request.cut, passed, views)
+        note_given(knowledge.state, reader, served.page)
+        return served
 
     def _fed(self, streams: Collection[str]) -> list[StoredPartials]:
         """Those of the streams that are partial aggregates.
