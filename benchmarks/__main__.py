@@ -13,6 +13,7 @@ _NOT_A_BENCHMARK = {
     "__main__",
     "counting",
     "devices",
+    "exchange_cost",
     "harness",
     "hub_data",
     "hub_first_sync",
