@@ -5,9 +5,11 @@ import pytest
 import everview as ev
 from everview.replication import state as states
 from everview.replication.knowledge import Knowledge, stored_state
+from everview.replication.membership import Membership
 from everview.replication.messages import Cursor
 from everview.replication.noticing import Essence
 from everview.replication.state import Holding, Provisional, State, Told
+from everview.replication.strangers import strangers
 
 PROGRAM = ev.Program.parse("CREATE TABLE visit (id BIGINT, place TEXT);")
 
@@ -88,3 +90,26 @@ def test_each_change_of_the_list_reaches_the_store(crowd, monkeypatch):
             again = Knowledge(store)
             again.refresh(store.writer.connection)
             assert again.state.members == knowledge.state.members
+
+
+def test_a_writer_is_a_stranger_until_it_is_known_and_again_to_a_new_incarnation():
+    now = State(
+        joined={"r": "g"},
+        members={
+            "b": {"r": {"h": Holding(1, "x")}},
+            "c": {"r": {"g": Holding(1, "x")}},
+            "d": {"r": {"h": Holding(1, "x")}},
+        },
+        known={"i": {"r": Told({"i": 1, "b": 2, "c": 3, "d": 4})}, "d": {"r": Told({})}},
+    )
+    membership = Membership(now, "i", {"r": ("r",)}, lambda _: ("r",), lambda: 0)
+    assert strangers(membership, "r") == {"b"}
+    now.known["b"] = {"q": Told({})}
+    assert strangers(membership, "r") == {"b"}  # of another relation something is known
+    now.known["b"]["r"] = Told({})
+    assert strangers(membership, "r") == set()
+    now.known["i"]["r"].vector["e"] = 5
+    now.members["e"] = {"r": {"h": Holding(1, "x")}}
+    assert strangers(membership, "r") == {"e"}
+    now.known = {"i": now.known["i"]}
+    assert strangers(membership, "r") == {"b", "d", "e"}
