@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -31,7 +30,7 @@ import httpx
 import everview as ev
 from benchmarks.devices import PROGRAM
 from benchmarks.harness import Result
-from benchmarks.hub_data import QUICKLY
+from benchmarks.hub_process import HubProcess
 
 _GENERATORS = 2
 
@@ -66,7 +65,7 @@ def run(*, quick: bool = False) -> Result:
         if not quick:
             _load(folder / "hub", size.places)
         with (
-            _HubProcess(folder, hub_cores, quick=quick) as hub,
+            HubProcess(folder, hub_cores, quick=quick) as hub,
             _Crowd(hub.address, size, device_cores) as crowd,
         ):
             if quick:
@@ -125,81 +124,10 @@ def _load(store: Path, places: int) -> None:
     subprocess.run([sys.executable, "-c", script, str(store), str(places)], check=True)
 
 
-class _HubProcess:
-    """`everview hub`, and what it logs of its refreshes."""
-
-    def __init__(self, folder: Path, cores: Collection[int], *, quick: bool) -> None:
-        words = ["--store", folder / "hub", "--program", folder / "program.sql", "--insecure", "--port", "0"]
-        words += ["--master", f"local[{len(cores)}]", "--log-format", "json", "--trigger", "200 milliseconds"]
-        if quick:  # there is so little to do that to compile it takes longest
-            words += [word for name, value in QUICKLY.items() for word in ("--conf", f"{name}={value}")]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "everview", "hub", *map(str, words)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        os.sched_setaffinity(self._process.pid, cores)  # before it has started anything
-        self._news = threading.Condition()
-        self._refreshes: list[dict[str, Any]] = []
-        self._said: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        assert self._process.stdout is not None  # noqa: S101
-        line = self._process.stdout.readline()
-        if not line.startswith("serving "):
-            self._process.wait()
-            raise RuntimeError(f"everview hub does not start: {' '.join(self._said)}")
-        self.address = line.split()[-1]
-
-    def _read(self) -> None:
-        assert self._process.stderr is not None  # noqa: S101
-        for line in self._process.stderr:
-            self._said.append(line)
-            try:
-                found = json.loads(line)
-            except ValueError:
-                continue
-            if found.get("event") == "refresh":
-                with self._news:
-                    self._refreshes.append(found)
-                    self._news.notify_all()
-
-    def count(self) -> int:
-        """How many refreshes there have been."""
-        return len(self._refreshes)
-
-    def taken(self, since: int, rows: int) -> float:
-        """Wait for a refresh after that many, of that many rows; the seconds that it took."""
-
-        def found() -> list[dict[str, Any]]:
-            return [one for one in self._refreshes[since:] if one["appeared"] >= rows]
-
-        with self._news:
-            if not self._news.wait_for(found, 300):
-                raise RuntimeError("what was fed is in no refresh after five minutes")
-            return float(found()[0]["seconds"])
-
-    def memory(self, what: str) -> int:
-        """Bytes, as the system counts them: VmRSS are those of now, VmHWM the most there have been."""
-        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-            if line.startswith(what + ":"):
-                return int(line.split()[1]) << 10
-        return 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(120)
-        self._reader.join(10)
-
-
 class _Feeder:
     """A site that pushes batches, of which each is one refresh's work."""
 
-    def __init__(self, hub: _HubProcess, size: _Size) -> None:
+    def __init__(self, hub: HubProcess, size: _Size) -> None:
         self._hub, self._size, self._next = hub, size, 0
         self._site = ev.Site.open(":memory:", ev.Program.parse(PROGRAM), name="feeder", hosts={"feed"})
 
@@ -218,7 +146,7 @@ class _Feeder:
                     raise
 
 
-def _push(hub: _HubProcess, places: int) -> None:
+def _push(hub: HubProcess, places: int) -> None:
     """The same rows, few enough to come over HTTP."""
     with ev.Site.open(":memory:", ev.Program.parse(PROGRAM), name="loader", hosts={"place"}) as site:
         site.insert("place", [(n, n % 100) for n in range(places)])
@@ -280,7 +208,7 @@ class _Crowd:
             process.wait()
 
 
-def _newcomer(hub: _HubProcess) -> dict[str, float]:
+def _newcomer(hub: HubProcess) -> dict[str, float]:
     """A device that takes in all places, and what that costs the hub's process."""
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as name:
         program = ev.Program.parse(PROGRAM)

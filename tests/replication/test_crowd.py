@@ -9,7 +9,8 @@ import everview as ev
 from everview.replication import gossip, state
 from everview.replication.gossip import told_in_full
 from everview.replication.replica import Replica
-from everview.replication.state import State, Told, dump, dump_others, is_crowded, load
+from everview.replication.rolls import roll_of
+from everview.replication.state import Holding, State, Told, dump, dump_listed, dump_others, is_crowded, load
 from everview.replication.wire import decode
 from everview.testing.simulation import Simulation
 
@@ -121,8 +122,8 @@ def test_what_others_have_is_stored_apart_and_found_again(crowded, tmp_path):
 def test_a_state_is_what_it_was_after_it_was_stored():
     many = {f"i{n}": {"r": Told({f"i{m}": m for m in range(60)}, n)} for n in range(60)}
     for known in (many, {"i0": many["i0"], "i1": many["i1"]}):
-        before = State(known=known)
-        assert load(dump(before, "i0"), dump_others(before, "i0")) == before
+        before = State(known=known, names={"i0": "hub"}, members={"i0": {"r": {"g": Holding(1, "i0")}}})
+        assert load(dump(before, "i0"), dump_others(before, "i0"), dump_listed(before)) == before
         assert (load(dump(before, "i0")) != before) == is_crowded(before, "i0")
     # As it was stored once: the others are there as well, without their vectors.
     brief = {site: {"r": Told({}, 99)} for site in many} | {"i0": many["i0"]}
@@ -135,9 +136,10 @@ def test_others_are_told_of_in_turn():
     state = State(known=many, expired={"i03": 1})
     turns, last = [], ""
     for _ in range(3):
-        turns.append(told_in_full(state, "i00", last))
+        turns.append(told_in_full(state, roll_of(state), "i00", last))
         last = turns[-1][-1]
     assert turns == [["i01", "i02"], ["i04", "i01"], ["i02", "i04"]]  # 128 entries at most
     many["i02"]["r"].vector.update({f"j{m}": m for m in range(200)})
-    assert told_in_full(state, "i00", "i01") == ["i02"]  # but always one
-    assert told_in_full(State(known={"i00": many["i00"]}), "i00", "") == []
+    assert told_in_full(state, roll_of(state), "i00", "i01") == ["i02"]  # but always one
+    alone = State(known={"i00": many["i00"]})
+    assert told_in_full(alone, roll_of(alone), "i00", "") == []

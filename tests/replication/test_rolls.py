@@ -195,9 +195,9 @@ def test_a_site_remembers_a_few_of_its_rolls_and_the_last_that_others_named(monk
 @pytest.mark.parametrize(
     "change",
     [
-        lambda state: state.members["i"]["r"]["g"].__setattr__("length", 2),
-        lambda state: state.members["i"]["r"]["g"].__setattr__("sponsor", "j"),
-        lambda state: state.members["i"]["r"].update(h=Holding(1)),
+        lambda state: state.members.update(i={"r": {"g": Holding(2)}}),
+        lambda state: state.members.update(i={"r": {"g": Holding(1, "j")}}),
+        lambda state: state.members.update(i={"r": {"g": Holding(1), "h": Holding(1)}}),
         lambda state: state.known["i"].update(q=Told({})),
         lambda state: state.known.update(j={"r": Told({})}),
         lambda state: state.expired.update(i=1),

@@ -9,6 +9,7 @@ import pytest
 from tests.site.checks import assert_fresh
 
 import everview as ev
+from everview.engines.sqlite.migrations import FORMAT
 
 A = "CREATE TABLE a (x BIGINT);"
 B = "CREATE TABLE b (x BIGINT, y TEXT);"
@@ -105,7 +106,7 @@ def test_a_newer_format_is_refused(path, open_site):
 def test_the_file_says_what_it_is(path):
     raw = sqlite3.connect(path)
     assert raw.execute("PRAGMA application_id").fetchone() == (0x45565657,)
-    assert raw.execute("PRAGMA user_version").fetchone() == (3,)
+    assert raw.execute("PRAGMA user_version").fetchone() == (FORMAT,)
     assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     text, digest = raw.execute("SELECT program, program_hash FROM everview_store").fetchone()
     raw.close()

@@ -18,7 +18,7 @@ _LEAST = 8
 
 def print_replication(state: Mapping[str, Any]) -> None:
     """Print peers, members with their lag, what is held back for whom, and what waits; nothing if alone."""
-    if not (state["peers"] or state["members"] or state["provisional"]):
+    if not (state["peers"] or state["members"] or state["readers"] or state["provisional"]):
         return
     if state["provisional"]:
         waits = ", ".join(state["provisional"])
@@ -31,6 +31,7 @@ def print_replication(state: Mapping[str, Any]) -> None:
         ],
     )
     _print_table("member", [_member(member) for member in state["members"]])
+    _print_table("reader", [_member(reader) for reader in state["readers"]])
     _print_table("published", [_published(name, view) for name, view in state["published"].items()])
     _print_table("held", [_held(name, held) for name, held in state["held"].items()])
     for label, number in (

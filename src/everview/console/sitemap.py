@@ -21,7 +21,7 @@ def sitemap(subject: Subject, rights: Rights) -> dict[str, Any]:
     status, lacking = subject.status(), subject.convergence()
     relations = [one for one in lacking if rights.may_read(one["relation"])]
     own, peers = status["incarnation"], {peer["incarnation"]: peer for peer in status["peers"]}
-    listed = {one["incarnation"]: one for one in status["members"]}
+    listed = {one["incarnation"]: one for one in (*status["readers"], *status["members"])}
     strangers = {inc: _stranger(peer) for inc, peer in peers.items() if inc not in listed and inc != own}
     others = sorted({**listed, **strangers}.values(), key=lambda one: -one["heard_us"])
     return {

@@ -178,20 +178,25 @@ class Cut(Arriving):
     def _note_published(self, arrivals: Arrivals) -> None:
         """Of what is published a cursor only tells which files have been read."""
         end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
-        cursors = self.knowledge.state.cursors.setdefault(self.sender, {})
         for stream in arrivals.streams:
-            if arrivals.is_up_to_date(stream) and end.head >= cursors.get(stream, START).head:
-                cursors[stream] = end
+            if arrivals.is_up_to_date(stream):
+                self._read(stream, end)
 
     def _note_partials(self, partials: PartialArrivals) -> None:
         """A file that nobody asked for may tell too little: then its writer is asked for everything."""
         end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
-        cursors = self.knowledge.state.cursors.setdefault(self.sender, {})
         for stream in partials.streams:
             if not self.page.cut and partials.lacks(stream):
-                cursors[stream] = START
-            elif end.head >= cursors.get(stream, START).head:
-                cursors[stream] = end
+                self._read(stream, START, anyway=True)
+            else:
+                self._read(stream, end)
+
+    def _read(self, stream: str, cursor: Cursor, *, anyway: bool = False) -> None:
+        """A stream was read up to there; not that a cut of an earlier time takes that back."""
+        cursors = self.knowledge.state.cursors
+        before = cursors.get(self.sender, {})
+        if anyway or cursor.head >= before.get(stream, START).head:
+            cursors[self.sender] = {**before, stream: cursor}
 
     def _note(self, streams: Mapping[str, bool]) -> None:
         """Vectors, membership and cursors: the last part of the commit."""
@@ -201,9 +206,7 @@ class Cut(Arriving):
         for name, listed in streams.items():
             for whole in self.engine.streams[name].wholes:
                 join(membership.own(whole).vector, self._theirs(whole).vector)
-            cursors = state.cursors.setdefault(self.sender, {})
-            if end.head >= cursors.get(name, START).head:
-                cursors[name] = end
+            self._read(name, end)
             if name in state.joined:
                 self.knowledge.groups.absorb(name, self.gossip)
             else:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import EXPIRY_US, Membership, declined
 from everview.replication.state import State
@@ -106,10 +108,10 @@ class Belonging:
         """
         for stream in streams:
             if stream in self.state.bound:
-                groups = self.state.members.get(incarnation, {}).get(stream, {})
-                held = groups.get(self.state.former[stream])
+                group, streams = self.state.former[stream], self.state.members.get(incarnation, {})
+                held = streams.get(stream, {}).get(group)
                 if held is not None and not held.sponsor:
-                    del groups[self.state.former[stream]]
+                    self.membership.hold(incarnation, stream, group, None)
 
     def decline(self) -> None:
         """Say of groups in which this site is listed, and never was, that it went elsewhere."""
@@ -117,8 +119,9 @@ class Belonging:
         for stream, groups in state.members.get(own, {}).items():
             ours = state.joined.get(stream)
             for group, held in groups.items():
-                if ours not in (None, group) and group not in state.absorbed.get(stream, ()):
-                    held.sponsor = held.sponsor or own
+                if held.sponsor or ours in (None, group) or group in state.absorbed.get(stream, ()):
+                    continue
+                self.membership.hold(own, stream, group, replace(held, sponsor=own))
 
     # Leaving and returning.
 
@@ -136,8 +139,9 @@ class Belonging:
         self._absorb(stream, [former])
         if waits is not None:  # it has no entry
             state.bound.setdefault(stream, self.membership.now_us())
-        for cursors in state.cursors.values():
-            cursors.pop(stream, None)
+        for sender, cursors in state.cursors.items():
+            if stream in cursors:
+                state.cursors[sender] = {name: one for name, one in cursors.items() if name != stream}
 
     def is_fed(self, view: str, group: str) -> bool:
         """Whether somebody who is known here is left in the groups of all a view's inputs."""

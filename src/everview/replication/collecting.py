@@ -13,6 +13,7 @@ from everview.engines.sqlite.streams import wholes_of
 from everview.language.relations import Semantics
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import EXPIRY_US, join
+from everview.replication.readers import forget_readers
 from everview.replication.state import Told
 from everview.replication.strangers import settled
 
@@ -60,6 +61,7 @@ def collect(
     limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
     for incarnation in membership.absent(limit) if state.joined else knowledge.groups.lost_sponsors(limit):
         membership.expire(incarnation)
+    forget_readers(state, limit)
     knowledge.groups.lose_expired_sponsors()
     _agree(knowledge)
     after = knowledge.head(connection)  # this commit grows nothing; the next one will have its number

@@ -17,6 +17,7 @@ from everview.replication.certifying import certify
 from everview.replication.gossip import Tidings, known_of_sender, tidings_of
 from everview.replication.membership import covers
 from everview.replication.messages import OTHER_PROGRAM, PROTOCOL, START, Message, Page, Refusal, Request
+from everview.replication.readers import note_reader
 from everview.replication.returning import set_aside_uncovered
 from everview.replication.rights import ALL, Rights
 from everview.replication.staging import Staging
@@ -95,7 +96,8 @@ class Conversation(Understanding):
                 wanted = None
                 if more or again:
                     wanted = self._request(connection, message.sites[0], rights)
-                return encode(self._message(wanted, page, message.sites[0]))
+                answer = self._message(wanted, page, message.sites[0])
+            return encode(answer)  # others need not wait for that
         except WireError:
             raise
         except SyncError as error:
@@ -176,6 +178,8 @@ class Conversation(Understanding):
         knowledge.learn_inputs(message.versions)
         knowledge.membership.meet(tidings.new_members)
         knowledge.learn_names(message.sites, message.names)
+        now_us = self._store.environment.now_us()
+        note_reader(knowledge.state, self._store.engine, message, rights, now_us)
         if knowledge.membership.is_expired():
             with self._store.writing() as writer:
                 renewal.renew(knowledge, writer, head, retire=True)
@@ -191,7 +195,7 @@ class Conversation(Understanding):
             # A site that is only fed tells it no other way.
             news = tidings.new_known
             knowledge.membership.believe(news, message.sites[0], knowledge.groups.strangers())
-            knowledge.membership.release(known_of_sender(message))
+            knowledge.membership.release(told.get(message.sites[0], {}))
         if left:
             with self._store.writing() as writer:
                 Staging.clear_all(writer)  # they were asked for by a member, and left out what it has
@@ -296,7 +300,7 @@ class Conversation(Understanding):
             if last.request is not None:
                 coming = knowledge.groups.coming(last.request, last.gossip)
                 knowledge.groups.enlist(cut.sender, filter(rights.may_read, coming))
-            knowledge.membership.release(known_of_sender(last))
+            knowledge.membership.release(tidings.known.get(cut.sender, {}))
             found = cut.look()
             if isinstance(found, dict):
                 # A stream that is joined by this cut may also grow by what the site held before.

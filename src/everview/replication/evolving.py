@@ -17,7 +17,8 @@ from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.evolving import Alone, Evolved, evolve, hosted_by, new_hosts
 from everview.engines.sqlite.names import MEMBERSHIP, STORE
 from everview.language.evolution import Evolution
-from everview.replication.state import State, dump, dump_others, is_crowded, load
+from everview.replication.knowledge import stored_state
+from everview.replication.state import State, dump, dump_listed, dump_others, is_crowded
 
 __all__ = ["comes_back", "evolve_knowledge", "evolve_store"]
 
@@ -33,19 +34,20 @@ def evolve_store(path: str, evolution: Evolution, hosts: Iterable[str] | None = 
 
 def evolve_knowledge(connection: sqlite3.Connection, evolved: Evolved) -> None:
     """Bring what a store knows of others over, in the same transaction."""
-    found = connection.execute(f"SELECT state, revision FROM {MEMBERSHIP} WHERE one = 1").fetchone()
-    if found is None:
+    state = stored_state(connection)
+    if state is None:
         return
-    apart = connection.execute(f"SELECT state FROM {MEMBERSHIP} WHERE one = 2").fetchone()
-    state = load(found[0], apart[0] if apart else b"")
+    (revision,) = connection.execute(f"SELECT max(revision) FROM {MEMBERSHIP}").fetchone()
     (own,) = connection.execute(f"SELECT incarnation FROM {STORE}").fetchone()
     _give_up(state, evolved)
     _explain(state, evolved.old, evolved.new)
     state.evolved += 1
     write = f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (?, ?, ?)"
+    connection.execute(f"DELETE FROM {MEMBERSHIP} WHERE one > 1")
     if is_crowded(state, own):
-        connection.execute(write, (2, dump_others(state, own), found[1] + 1))
-    connection.execute(write, (1, dump(state, own), found[1] + 1))
+        connection.execute(write, (2, dump_others(state, own), revision + 1))
+        connection.execute(write, (3, dump_listed(state), revision + 1))
+    connection.execute(write, (1, dump(state, own), revision + 1))
 
 
 def _give_up(state: State, evolved: Evolved) -> None:
@@ -67,9 +69,8 @@ def _give_up(state: State, evolved: Evolved) -> None:
     gone |= apart | {
         n for n, one in old.published.items() if one.view.name not in evolved.evolution.same_views
     }
-    for cursors in state.cursors.values():
-        for stream in gone & cursors.keys():
-            del cursors[stream]
+    for sender, cursors in state.cursors.items():
+        state.cursors[sender] = {stream: one for stream, one in cursors.items() if stream not in gone}
 
 
 def _explain(state: State, old: Engine, new: Engine) -> None:
@@ -88,12 +89,12 @@ def comes_back(path: str, evolution: Evolution, hosts: Iterable[str] | None = No
     It has said since that it lacks nothing of that view, and others have gone by it.
     """
     with closing(connect(path, lambda _what: None, read_only=True).connection) as connection:
-        found = connection.execute(f"SELECT state FROM {MEMBERSHIP} WHERE one = 1").fetchone()
-        if found is None:
+        state = stored_state(connection)
+        if state is None:
             return False
         own, called = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
         stored = hosted_by(connection)
     old = Engine(evolution.old, stored or frozenset(evolution.old.names()), called)
     new = Engine(evolution.new, new_hosts(path, stored, evolution, hosts), called)
-    mine = load(found[0]).members.get(own, {})
+    mine = state.members.get(own, {})
     return any(name in mine and name not in old.streams for name in new.streams if name in new.received)

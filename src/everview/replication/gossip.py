@@ -12,12 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import msgspec
 
 from everview.replication.groups import Groups
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
-from everview.replication.rolls import MEMBERS, Members, Mentions, Roll
+from everview.replication.rolls import MEMBERS, Members, Mentions, Roll, merged
 from everview.replication.state import State, Told
 from everview.replication.strangers import cancelled, groups_of
 
@@ -42,6 +43,17 @@ class Register:
             found = self._places[incarnation] = len(self.sites)
             self.sites.append(incarnation)
         return found
+
+    def pairs(self, vector: Mapping[str, int]) -> list[int]:
+        """A vector as it travels: the place of a site, its commit, and so on."""
+        if not vector.keys() <= self._places.keys():
+            new = [origin for origin in vector if origin not in self._places]
+            self._places.update(zip(new, range(len(self.sites), len(self.sites) + len(new)), strict=True))
+            self.sites += new
+        pairs = [0] * (2 * len(vector))
+        pairs[::2] = map(self._places.__getitem__, vector)
+        pairs[1::2] = vector.values()
+        return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +92,12 @@ def gossip_of(
             () if MEMBERS in omitted else roll.members.items()
         )
     ]
-    all_ = sorted(state.known.keys() - state.expired.keys())
-    in_full = all_ if full is None else [site for site in all_ if site in full]
+    in_full = roll.known if full is None else [site for site in roll.known if site in full]
     known = [
         Known(
             place(incarnation),
             whole,
-            _pairs(told.vector, register),
+            register.pairs(told.vector),
             told.reading,
         )
         for incarnation in in_full
@@ -98,7 +109,7 @@ def gossip_of(
         for whole, told in sorted(state.known[incarnation].items())
         if told.passed
     ]
-    if len(in_full) < len(all_) and len(omitted) < len(roll.digests):
+    if len(in_full) < len(roll.known) and len(omitted) < len(roll.digests):
         known += [
             Known(place(incarnation), whole, [], 0)
             for relation, mentions in roll.mentions.items()
@@ -136,7 +147,7 @@ def with_cancelled(gossip: Gossip, groups: Groups, register: Register, reader: s
     There everyone has been asked. So it is told to who joins, and in other groups.
     """
     told = [
-        Known(0, cancelled(bag, group), _pairs(vector, register), 0)
+        Known(0, cancelled(bag, group), register.pairs(vector), 0)
         for bag, by_group in sorted(groups.state.cancelled.items())
         if reader is None or groups.group(bag) not in groups_of(groups.membership, reader, bag)
         for group, vector in sorted(by_group.items())
@@ -144,12 +155,13 @@ def with_cancelled(gossip: Gossip, groups: Groups, register: Register, reader: s
     return msgspec.structs.replace(gossip, known=[*gossip.known, *told]) if told else gossip
 
 
-def told_in_full(state: State, own: str, after: str) -> list[str]:
+def told_in_full(state: State, roll: Roll, own: str, after: str) -> list[str]:
     """Of which others all is told, where there are too many: a few, from the next after one on, in turn."""
-    others = sorted(site for site in state.known if site != own and site not in state.expired)
-    start, left = bisect_right(others, after), SHARE
+    start, left = bisect_right(roll.known, after), SHARE
     found: list[str] = []
-    for site in others[start:] + others[:start]:
+    for site in chain(islice(roll.known, start, None), islice(roll.known, start)):
+        if site == own:
+            continue
         left -= sum(len(told.vector) for told in state.known[site].values())
         if found and left < 0:
             break
@@ -173,9 +185,9 @@ def tidings_of(message: Message, left_out: Roll | None = None, own: Roll | None 
     members = _members(gossip, sites)
     if left_out is None or own is None:
         return Tidings(members, told, members, told)
-    known = _over(*left_out.mentions.values(), told)
+    known = _over(left_out.mentioned, told)
     strange = [known for name, known in left_out.mentions.items() if known is not own.mentions[name]]
-    news = _over(*strange, told) if strange else told
+    news = _over(merged(strange), told) if strange else told
     if MEMBERS not in left_out.digests:
         return Tidings(members, known, members, news)
     same = left_out.members is own.members
@@ -193,13 +205,9 @@ def _members(gossip: Gossip, sites: Sequence[str]) -> Members:
     }
 
 
-def _over(*tellings: Mentions) -> dict[str, dict[str, Told]]:
-    """All that was told; of what was told twice the later."""
-    found: dict[str, dict[str, Told]] = {}
-    for telling in tellings:
-        for site, wholes in telling.items():
-            found.setdefault(site, {}).update(wholes)
-    return found
+def _over(mentioned: Mentions, told: Mentions) -> Mentions:
+    """Who is mentioned, and over that what was told."""
+    return {**mentioned, **{site: {**mentioned.get(site, {}), **wholes} for site, wholes in told.items()}}
 
 
 def known_of_sender(message: Message) -> dict[str, Told]:
@@ -208,13 +216,21 @@ def known_of_sender(message: Message) -> dict[str, Told]:
     return {known.whole: _told(message, known) for known in listed if known.site == 0}
 
 
-def _pairs(vector: Mapping[str, int], register: Register) -> list[int]:
-    return [n for origin, commit in vector.items() for n in (register.place(origin), commit)]
+def commits_of(message: Message, incarnation: str) -> int:
+    """The last commit of a site that the sender of a message has."""
+    if message.gossip is None or incarnation not in message.sites:
+        return 0
+    place, found = message.sites.index(incarnation), 0
+    for known in message.gossip.known:
+        origins = known.vector[::2] if known.site == 0 else ()
+        if place in origins:
+            found = max(found, known.vector[2 * origins.index(place) + 1])
+    return found
 
 
 def _told(message: Message, known: Known) -> Told:
-    pairs = zip(known.vector[::2], known.vector[1::2], strict=True)
-    return Told({message.sites[place]: commit for place, commit in pairs}, known.reading)
+    origins = map(message.sites.__getitem__, known.vector[::2])
+    return Told(dict(zip(origins, known.vector[1::2], strict=True)), known.reading)
 
 
 def cursor_on(message: Message, incarnation: str) -> Cursor:

@@ -13,10 +13,17 @@ from everview.language.relations import Semantics
 from everview.replication.groups import Groups
 from everview.replication.membership import Membership
 from everview.replication.messages import Versions
-from everview.replication.state import Extent, State, dump, dump_others, essence, is_crowded, load
+from everview.replication.noticing import Essence, Extent
+from everview.replication.state import State, dump, dump_listed, dump_others, is_crowded, load
 
 SAVE_EVERY_US = 60_000_000
 """How often what is always changing is saved, such as when a peer was last heard of."""
+
+
+def stored_state(connection: sqlite3.Connection) -> State | None:
+    """The state in a store; None if it has never met another."""
+    parts = dict(connection.execute(f"SELECT one, state FROM {MEMBERSHIP}").fetchall())
+    return load(parts[1], parts.get(2, b""), parts.get(3, b"")) if parts else None
 
 
 @dataclass(slots=True)
@@ -32,7 +39,7 @@ class Knowledge:
     numbers: dict[str, int] = field(default_factory=dict)
     """Incarnation → its number here; of the site itself not 0 but the other one."""
     _revision: int = -1
-    _saved: bytes = b""
+    _saved: Essence = field(default_factory=Essence)
     _saved_us: int = 0
     _others: Extent = field(default_factory=Extent)
     """Of whom something was saved, where that is saved apart: who is told of is in the store first."""
@@ -57,13 +64,12 @@ class Knowledge:
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""
-        found = connection.execute(f"SELECT state, revision FROM {MEMBERSHIP} WHERE one = 1").fetchone()
-        revision = -1 if found is None else found[1]
+        found = connection.execute(f"SELECT revision FROM {MEMBERSHIP} WHERE one = 1").fetchone()
+        revision = -1 if found is None else found[0]
         if revision == self._revision and self.incarnation:
             return
         self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
-        apart = connection.execute(f"SELECT state FROM {MEMBERSHIP} WHERE one = 2").fetchone()
-        self.state = State() if found is None else load(found[0], apart[0] if apart else b"")
+        self.state = stored_state(connection) or State()
         self._revision, self._others = revision, Extent()
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())
@@ -72,7 +78,7 @@ class Knowledge:
         self.store.clock.past = self.state.moved
         self.state.names[self.incarnation] = self.store.name or self.name
         self._bind()
-        self._saved = essence(self.state, self.incarnation)
+        self._saved.note(self.state, self.incarnation)
         self._saved_us = self.store.environment.now_us()
 
     def forget(self) -> None:
@@ -82,26 +88,30 @@ class Knowledge:
     @property
     def changed(self) -> bool:
         """Whether there is something to save; what is always changing waits for a while."""
-        return self._is_late() or essence(self.state, self.incarnation) != self._saved
+        return self._is_late() or not self._saved.is_of(self.state, self.incarnation)
 
     def _is_late(self) -> bool:
         return self.store.environment.now_us() - self._saved_us > SAVE_EVERY_US
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the state, if it changed."""
-        found = essence(self.state, self.incarnation)
-        if found != self._saved or self._is_late():
+        if self.changed:
             revision = max(self._revision, 0) + 1
             write = f"INSERT OR REPLACE INTO {MEMBERSHIP} VALUES (?, ?, ?)"
             connection.execute(write, (1, dump(self.state, self.incarnation), revision))
             now = self.store.environment.now_us()
             if not is_crowded(self.state, self.incarnation):
-                connection.execute(f"DELETE FROM {MEMBERSHIP} WHERE one = 2")
+                connection.execute(f"DELETE FROM {MEMBERSHIP} WHERE one > 1")
                 self._others = Extent()
-            elif self._others.note(self.state) or now - self._others_us > SAVE_EVERY_US:
-                connection.execute(write, (2, dump_others(self.state, self.incarnation), revision))
-                self._others_us = now
-            self._revision, self._saved, self._saved_us = revision, found, now
+            else:
+                anew = self._others.note(self.state)
+                if anew or now - self._others_us > SAVE_EVERY_US:
+                    connection.execute(write, (2, dump_others(self.state, self.incarnation), revision))
+                    self._others_us = now
+                if anew or not self._saved.lists(self.state):
+                    connection.execute(write, (3, dump_listed(self.state), revision))
+            self._saved.note(self.state, self.incarnation)
+            self._revision, self._saved_us = revision, now
 
     # Sites.
 
@@ -121,8 +131,9 @@ class Knowledge:
 
         Owners are known by their names: a row whose writer has none would be dropped.
         """
-        told = zip(incarnations, names, strict=True)
-        self.state.names.update((incarnation, name) for incarnation, name in told if name)
+        if list(map(self.state.names.get, incarnations)) != names:  # mostly there is nothing new
+            told = zip(incarnations, names, strict=True)
+            self.state.names.update((incarnation, name) for incarnation, name in told if name)
 
     def learn_inputs(self, versions: Versions | None) -> None:
         """Take note of what the views of other programs tell of: who holds them counts as much as any."""

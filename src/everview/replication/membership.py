@@ -11,7 +11,10 @@ everyone whom that member had sponsored before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.streams import wholes_of
@@ -35,6 +38,9 @@ class Membership:
     """The streams this site holds → their inputs."""
     inputs: Inputs
     now_us: Callable[[], int]
+    _known: Mapping[str, Mapping[str, Told]] | None = None
+    _met: dict[str, set[str]] = field(default_factory=dict)
+    """Relation → those of whom something of it is known, among those that were asked for."""
 
     # What this site has.
 
@@ -51,6 +57,16 @@ class Membership:
         """What this site has of a whole."""
         mine = self.state.known.setdefault(self.incarnation, {})
         return mine.setdefault(whole, Told({}))
+
+    def unknown(self, relation: str, writers: AbstractSet[str]) -> AbstractSet[str]:
+        """Of these writers those of whom nothing is known; who is known once is known for good."""
+        if self._known is not self.state.known:  # a new incarnation knows nobody
+            self._known, self._met = self.state.known, {}
+        met = self._met.setdefault(relation, set())
+        unknown = writers - met
+        if unknown:
+            met.update(writer for writer in unknown if relation in self.state.known.get(writer, ()))
+        return unknown - met
 
     def advance(self, head: int, reading: int) -> None:
         """A commit: only a relation held whole has all that is written here.
@@ -96,14 +112,26 @@ class Membership:
 
         Whoever listed it does not know whether it will join from there, so its sponsor may come later.
         """
-        held = self.state.members.setdefault(incarnation, {}).setdefault(stream, {})
-        if group in held:
-            if sponsor and (not held[group].sponsor or declined(incarnation, group, held[group])):
-                held[group].sponsor = sponsor
+        held = self._held(incarnation, stream, group)
+        if held is not None:
+            if sponsor and (not held.sponsor or declined(incarnation, group, held)):
+                self.hold(incarnation, stream, group, replace(held, sponsor=sponsor))
             return False
         self.state.steps += 1
-        held[group] = Holding(1, sponsor, self._heard(stream, group), self.now_us())
+        new = Holding(1, sponsor, self._heard(stream, group), self.now_us())
+        self.hold(incarnation, stream, group, new)
         return True
+
+    def hold(self, incarnation: str, stream: str, group: str, holding: Holding | None) -> None:
+        """Enter into the list what a site holds in a group, or that it is not in it."""
+        streams = self.state.members.get(incarnation, {})
+        groups = {name: held for name, held in streams.get(stream, {}).items() if name != group}
+        if holding is not None:
+            groups[group] = holding
+        self.state.members[incarnation] = {**streams, stream: groups}
+
+    def _held(self, incarnation: str, stream: str, group: str) -> Holding | None:
+        return self.state.members.get(incarnation, {}).get(stream, {}).get(group)
 
     def _heard(self, stream: str, group: str) -> int:
         """The present step, for who is heard of now; 0 if this site can have forgotten nothing under it.
@@ -118,7 +146,7 @@ class Membership:
 
     def lists(self, incarnation: str, stream: str, group: str) -> bool:
         """Whether a site is listed as holding a stream in a group."""
-        held = self.state.members.get(incarnation, {}).get(stream, {}).get(group)
+        held = self._held(incarnation, stream, group)
         return held is not None and held.length % 2 == 1
 
     def holders(self, relation: str) -> Iterator[tuple[str, str]]:
@@ -236,18 +264,19 @@ class Membership:
         state.steps += 1
         news = False
         for (incarnation, stream, group), (length, sponsor) in members.items():
-            groups = state.members.setdefault(incarnation, {}).setdefault(stream, {})
-            held = groups.get(group)
+            before = held = self._held(incarnation, stream, group)
             if held is None:
-                held = groups[group] = Holding(0, heard=self._heard(stream, group), listed_us=self.now_us())
+                held = Holding(0, heard=self._heard(stream, group), listed_us=self.now_us())
             if length > held.length:
-                held.length = length
+                held = replace(held, length=length)
                 news = True
                 if length % 2 == 0 and incarnation != self.incarnation:
                     state.expired.setdefault(incarnation, state.steps)
             if sponsor not in ("", held.sponsor) and (not held.sponsor or declined(incarnation, group, held)):
-                held.sponsor = sponsor
+                held = replace(held, sponsor=sponsor)
                 news = True
+            if held is not before:
+                self.hold(incarnation, stream, group, held)
         for incarnation in list(state.expired):
             news |= self.expire(incarnation)  # whatever it says it holds since
         while self._expire_orphans():
@@ -288,19 +317,20 @@ class Membership:
 
     def expire(self, incarnation: str) -> bool:
         """A member is gone, or stays away too long: it is no longer asked, and must join anew."""
-        held = [h for h in self._holdings(incarnation) if h.length % 2]
-        if incarnation == self.incarnation or not held:
+        if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
             return False
         self.state.expired.setdefault(incarnation, self.state.steps)
-        for holding in held:
-            holding.length += 1
+        self.state.members[incarnation] = {
+            stream: {group: replace(h, length=h.length + h.length % 2) for group, h in groups.items()}
+            for stream, groups in self.state.members[incarnation].items()
+        }
         return True
 
     def tell_expired(self, incarnation: str) -> None:
         """Enter a site that was given up, should it be in no list: else it would never learn why."""
         if not self._holdings(incarnation):
             for stream in self.wanted:
-                self.state.members.setdefault(incarnation, {})[stream] = {"": Holding(2)}
+                self.hold(incarnation, stream, "", Holding(2))
 
     def absent(self, since_us: int) -> list[str]:
         """Members of whom nothing newer than this was heard.
@@ -335,14 +365,18 @@ def _of_relation(told: Mapping[str, Told], whole: str) -> list[dict[str, int]]:
 
 def covers(mine: Mapping[str, int], theirs: Mapping[str, int]) -> bool:
     """Whether the first vector has all that the second has."""
-    return all(mine.get(origin, 0) >= commit for origin, commit in theirs.items())
+    found = mine.get
+    for origin, commit in theirs.items():  # noqa: SIM110 - it is asked for every message, of every member
+        if found(origin, 0) < commit:
+            return False
+    return True
 
 
 def join(mine: dict[str, int], theirs: Mapping[str, int]) -> bool:
     """Raise a vector to another; return whether it grew."""
-    grew = False
+    grew, found = False, mine.get
     for origin, commit in theirs.items():
-        if commit > mine.get(origin, 0):
+        if commit > found(origin, 0):
             mine[origin] = commit
             grew = True
     return grew

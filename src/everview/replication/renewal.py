@@ -11,7 +11,7 @@ import sqlite3
 
 from everview.engines.sqlite.names import PAGES, SITES, STORE
 from everview.engines.sqlite.writing import Writing
-from everview.replication.gossip import cursor_on, known_of_sender
+from everview.replication.gossip import commits_of, cursor_on
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import Message
 from everview.replication.publishing import new_epoch
@@ -65,8 +65,7 @@ def knows_another_us(
     cursor = cursor_on(message, incarnation)
     if cursor.head and knowledge.tags(connection, [cursor.head]).get(cursor.head) != cursor.tag:
         return True
-    told = known_of_sender(message).values()
-    return any(one.vector.get(incarnation, 0) > head for one in told)
+    return commits_of(message, incarnation) > head
 
 
 def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writing, opened_at: int) -> None:

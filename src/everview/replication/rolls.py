@@ -12,14 +12,16 @@ relation, or a view over it, knows something of it, and has any use for what oth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import msgspec
 
 from everview.replication.messages import Gossip
-from everview.replication.state import Extent, State, Told
+from everview.replication.noticing import Extent, Listing
+from everview.replication.state import State, Told
 
 Listed = tuple[str, str, str]
 """Incarnation, stream, group."""
@@ -52,15 +54,20 @@ class Roll:
     members: Members
     mentions: Mapping[str, Mentions]
     """Relation → of whom something is known."""
+    mentioned: Mentions
+    """The same of all relations together."""
+    known: Sequence[str] = ()
+    """Of whom something is known, in order; left out of what another tells."""
 
 
 class Rolls:
     """The rolls of one site: its own, as it is now and was before, and those that others named last."""
 
     def __init__(self) -> None:
-        self._seen = b""
-        self._extent = Extent()
-        self._own = Roll({}, {}, {})
+        self._extent, self._listing = Extent(), Listing()
+        self._own = Roll({}, {}, {}, {})
+        # The mentions that were last put together, and what they came to.
+        self._merged: tuple[list[Mentions], Mentions] = ([], {})
         self._members: dict[bytes, Members] = {}
         self._mentions: dict[str, dict[bytes, Mentions]] = {}
         # Incarnation → the digests in its last message.
@@ -68,13 +75,13 @@ class Rolls:
 
     def own(self, state: State) -> Roll:
         """Return the roll of this site as it is now."""
-        members = _ENCODER.encode(state.members)
-        if self._extent.note(state) or members != self._seen:
+        known, listed = self._extent.note(state), self._listing.note(state)
+        if known or listed:
             own = roll_of(state)
             _keep(self._members, own.digests[MEMBERS], own.members)
             for relation, mentions in own.mentions.items():
                 _keep(self._mentions.setdefault(relation, {}), own.digests[relation], mentions)
-            self._own, self._seen = own, members
+            self._own = own
         return self._own
 
     def understand(self, gossip: Gossip, own: Roll) -> Roll | None:
@@ -95,7 +102,14 @@ class Rolls:
                 if digest not in self._mentions[part]:
                     return None
                 mentions[part] = self._mentions[part][digest]
-        return Roll(digests, members, mentions)
+        return Roll(digests, members, mentions, self._together(list(mentions.values())))
+
+    def _together(self, mentions: list[Mentions]) -> Mentions:
+        """All that is mentioned; mostly the same as the last time."""
+        before, _ = self._merged
+        if len(before) != len(mentions) or not all(map(is_, before, mentions)):
+            self._merged = mentions, merged(mentions)
+        return self._merged[1]
 
     def name(self, incarnation: str, digests: Mapping[str, bytes]) -> None:
         """Another site has named the parts of its roll."""
@@ -140,7 +154,17 @@ def roll_of(state: State) -> Roll:
     digests = {MEMBERS: _digest([(*member, *held) for member, held in members.items()])}
     for relation, known in sorted(mentions.items()):
         digests[relation] = _digest([(site, list(wholes)) for site, wholes in known.items()])
-    return Roll(digests, members, mentions)
+    sites = sorted(state.known.keys() - state.expired.keys())
+    return Roll(digests, members, mentions, merged(mentions.values()), sites)
+
+
+def merged(mentions: Iterable[Mentions]) -> Mentions:
+    """All that is mentioned, of whichever relation."""
+    found: dict[str, dict[str, Told]] = {}
+    for of_relation in mentions:
+        for site, wholes in of_relation.items():
+            found.setdefault(site, {}).update(wholes)
+    return found
 
 
 def relation_of(whole: str) -> str:

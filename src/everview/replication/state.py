@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from everview.replication.messages import Cursor
 
 
-class Holding(msgspec.Struct):
-    """A member holds a stream while `length` is odd.
+class Holding(msgspec.Struct, frozen=True):
+    """A member holds a stream while `length` is odd. It never changes: another takes its place.
 
     `sponsor` is whose snapshot it joined from, `heard` the step, and `listed_us` the time, at which it was
     first heard of here; the step is 0 if this site was no member itself then.
@@ -56,11 +58,20 @@ class Awaited(msgspec.Struct):
     vector: dict[str, int]
 
 
+class Reader(msgspec.Struct, frozen=True):
+    """Who reads published views: the epoch and mark of what it has of each, and when it last said so."""
+
+    stands: Mapping[str, tuple[int, int]]
+    heard_us: int
+
+
 class State(msgspec.Struct):
     """Members, vectors, cursors, floors. Small: it grows with the number of sites, not with the rows."""
 
-    members: dict[str, dict[str, dict[str, Holding]]] = {}
-    """Incarnation → stream → group → holding."""
+    members: dict[str, Mapping[str, Mapping[str, Holding]]] = {}
+    """Incarnation → stream → group → holding. What is listed of a site never changes, but is replaced: so it
+    takes little to see that nothing has.
+    """
     known: dict[str, dict[str, Told]] = {}
     """Incarnation → whole → what it has."""
     expired: dict[str, int] = {}
@@ -80,8 +91,8 @@ class State(msgspec.Struct):
     """Stream → the groups that its group has absorbed, and those it was in itself."""
     founded: int = 0
     """Groups that were founded here: one that was left is not founded again under its name."""
-    cursors: dict[str, dict[str, Cursor]] = {}
-    """Sender → stream → how far it was read."""
+    cursors: dict[str, Mapping[str, Cursor]] = {}
+    """Sender → stream → how far it was read. Replaced like what is listed."""
     floors: dict[str, int] = {}
     apart: dict[str, int] = {}
     """Relation → the floor when its group was last found to have taken in another. What that had forgotten
@@ -109,11 +120,14 @@ class State(msgspec.Struct):
     """How often the store has gone over to another program."""
     charge: str = ""
     """The incarnation that is in charge of the source for which this store writes; empty for the first."""
+    readers: dict[str, Reader] = {}
+    """Who reads published views from here, the one that was heard of last at the end."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(State)
 _OTHERS = msgspec.msgpack.Decoder(dict[str, dict[str, Told]])
+_LISTED = msgspec.msgpack.Decoder(tuple[dict[str, Mapping[str, Mapping[str, Holding]]], dict[str, str]])
 
 
 CROWD = 2048
@@ -129,55 +143,10 @@ def is_crowded(state: State, own: str) -> bool:
     return entries * (len(state.known) - 1) > CROWD
 
 
-def essence(state: State, own: str) -> bytes:
-    """Return what has to be in the store before it is told: all but what is known anew at any time.
-
-    That is the site's own last commit and its clock, how late it was at others when they spoke, and when.
-    In a crowd it is also what others have: that stays true when it is forgotten, and they say it again.
-    """
-    crowded = is_crowded(state, own)
-    return _ENCODER.encode(
-        (
-            state.members,
-            {
-                incarnation: {
-                    whole: {o: n for o, n in told.vector.items() if o != own or incarnation != own}
-                    for whole, told in wholes.items()
-                }
-                if incarnation == own or not crowded
-                else list(wholes)
-                for incarnation, wholes in state.known.items()
-            },
-            {whole: told.passed for whole, told in state.known.get(own, {}).items()},
-            state.expired,
-            state.names,
-            state.joined,
-            state.provisional,
-            state.former,
-            state.bound,
-            state.lifted,
-            state.absorbed,
-            state.founded,
-            state.cursors,
-            state.floors,
-            state.apart,
-            state.moved,
-            state.collected,
-            state.cancelled,
-            state.passed_us,
-            {address: peer.incarnation for address, peer in state.peers.items()},
-            state.dropped,
-            state.awaited,
-            state.charge,
-            state.inputs,
-        )
-    )
-
-
 def dump(state: State, own: str) -> bytes:
-    """Return the bytes that are stored; in a crowd without what others have, which is stored less often."""
+    """Return the bytes that are stored; in a crowd without what is stored apart, because it changes less."""
     if is_crowded(state, own):
-        state = msgspec.structs.replace(state, known={own: state.known[own]})
+        state = msgspec.structs.replace(state, known={own: state.known[own]}, members={}, names={})
     return _ENCODER.encode(state)
 
 
@@ -186,9 +155,16 @@ def dump_others(state: State, own: str) -> bytes:
     return _ENCODER.encode({site: wholes for site, wholes in state.known.items() if site != own})
 
 
-def load(data: bytes, others: bytes = b"") -> State:
+def dump_listed(state: State) -> bytes:
+    """Return the list of members, and what they are called, as it is stored in a crowd."""
+    return _ENCODER.encode((state.members, state.names))
+
+
+def load(data: bytes, others: bytes = b"", listed: bytes = b"") -> State:
     """Return the state that was stored."""
     state = _DECODER.decode(data)
+    if listed:
+        state.members, state.names = _LISTED.decode(listed)
     for site, wholes in _OTHERS.decode(others).items() if others else ():
         held = state.known.setdefault(site, {})
         for whole, told in wholes.items():
@@ -197,22 +173,3 @@ def load(data: bytes, others: bytes = b"") -> State:
                 told.passed = max(told.passed, held[whole].passed)
             held[whole] = told
     return state
-
-
-class Extent:
-    """Of whom something is known, and of what: whether that is still the same, for less than to look at all.
-
-    It only grows, but where all of it is made anew.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[str, Told]] | None = None
-        self._counts = (0, 0)
-
-    def note(self, state: State) -> bool:
-        """Take note of how it is; return whether that is another than it was."""
-        counts = (sum(map(len, state.known.values())), len(state.expired))
-        if state.known is self._known and counts == self._counts:
-            return False
-        self._known, self._counts = state.known, counts
-        return True

@@ -11,6 +11,7 @@ from everview.engines.sqlite.stamps import microseconds
 from everview.replication.knowledge import Knowledge
 from everview.replication.partials import partials_status
 from everview.replication.publishing import publishing_status
+from everview.replication.readers import readers_status
 
 
 def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             for address, peer in sorted(state.peers.items())
         ],
         "members": [_member(knowledge, incarnation, head) for incarnation in _others(knowledge)],
+        "readers": readers_status(state, knowledge.store.engine, connection),
         "held": _held(knowledge, connection),
         "from_the_future": sum(
             connection.execute(f"SELECT count(*) FROM {relation.future}").fetchone()[0]
@@ -52,11 +54,12 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
 
 
 def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return the other members with their lag, and what counts as trouble."""
+    """Return the other members and who reads published views, with their lag, and what counts as trouble."""
     head = knowledge.head(connection)
     return {
         "head": head,
         "members": [_member(knowledge, incarnation, head) for incarnation in _others(knowledge)],
+        "readers": readers_status(knowledge.state, knowledge.store.engine, connection),
         "dropped_rows": knowledge.state.dropped,
         "conflicts": connection.execute(f"SELECT count(*) FROM {CONFLICTS}").fetchone()[0],
     }

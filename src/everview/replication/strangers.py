@@ -24,12 +24,9 @@ def groups_of(membership: Membership, writer: str, relation: str) -> set[str]:
 
 def strangers(membership: Membership, relation: str) -> set[str]:
     """Writers of whom rows came by a copy, while they themselves are in another group, or were."""
-    known, ours = membership.state.known, {membership.state.joined.get(relation)}
-    return {
-        writer
-        for writer in membership.own(relation).vector
-        if relation not in known.get(writer, ()) and not groups_of(membership, writer, relation) <= ours
-    }
+    ours = {membership.state.joined.get(relation)}
+    unknown = membership.unknown(relation, membership.own(relation).vector.keys())
+    return {writer for writer in unknown if not groups_of(membership, writer, relation) <= ours}
 
 
 def is_behind(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
@@ -49,15 +46,16 @@ def is_ahead(
 
     `groups` are the sender's: its own, and those that it has absorbed.
     """
+    if outlives(membership, relation, told, sender, groups):
+        return True
     state, own = membership.state, next(iter(groups), "")
-    return (
-        outlives(membership, relation, told, sender, groups)
-        or any(
+    untold = _untold(told, sender, relation)  # mostly there are none, and then there is no more to look at
+    return bool(untold) and (
+        any(
             relation in state.known.get(writer, ())
             and writer not in state.expired
             and not groups_of(membership, writer, relation) <= {own}
-            for writer in _vector(told, sender, relation)
-            if relation not in told.get(writer, ())
+            for writer in untold
         )
         or precedes(membership, relation, told, sender, groups)
     )
@@ -71,12 +69,12 @@ def precedes(
     That says it also of one that was given up, as who joins in its place.
     """
     ours, mine = membership.own(relation).vector, _groups(membership, relation)
+    theirs = _vector(told, sender, relation)
     return any(
-        0 < commit < ours.get(writer, 0)
-        and relation not in told.get(writer, ())
+        0 < theirs[writer] < ours.get(writer, 0)
         and not mine.isdisjoint(found := groups_of(membership, writer, relation))
         and found.isdisjoint(groups)
-        for writer, commit in _vector(told, sender, relation).items()
+        for writer in _untold(told, sender, relation)
     )
 
 
@@ -138,6 +136,12 @@ def _groups(membership: Membership, relation: str) -> set[str | None]:
     """The groups that we are in, and have been."""
     state = membership.state
     return {state.joined.get(relation), state.former.get(relation), *state.absorbed.get(relation, ())}
+
+
+def _untold(told: Tells, sender: str, relation: str) -> list[str]:
+    """Writers of whom a sender has rows, and of whom it says nothing."""
+    found = told.get
+    return [w for w in _vector(told, sender, relation) if relation not in found(w, ())]
 
 
 def _vector(told: Tells, sender: str, relation: str) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 
 import msgspec
 
@@ -28,6 +29,7 @@ from everview.replication.collecting import EXPIRY_DAYS
 from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full, with_cancelled
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request, Versions
+from everview.replication.readers import note_given
 from everview.replication.rights import Rights
 from everview.replication.rolls import Rolls
 from everview.replication.state import is_crowded
@@ -188,7 +190,7 @@ class Teller:
         if request is not None:
             connection = self._store.writer.connection
             gossip = partials.with_standings(gossip, knowledge, connection, register, request.sender)
-        labels = [knowledge.state.names.get(site, "") for site in register.sites]
+        labels = list(map(knowledge.state.names.get, register.sites, repeat("")))
         page = None if served is None else served.page
         program, versions = self._store.program.hash, self._versions_for(reader)
         return Message(PROTOCOL, program, register.sites, labels, request, page, gossip, versions=versions)
@@ -209,15 +211,14 @@ class Teller:
     def _gossip(self, register: Register, reader: str | None = None) -> Gossip:
         """What a reader is told of members; whoever finds a file is told everything: it cannot ask again."""
         knowledge, state = self._knowledge, self._knowledge.state
-        full = None
+        roll, full = self._rolls.own(state), None
         if reader is not None and is_crowded(state, knowledge.incarnation):
-            others = told_in_full(state, knowledge.incarnation, self._turns.get(reader, ""))
+            others = told_in_full(state, roll, knowledge.incarnation, self._turns.get(reader, ""))
             self._turns[reader] = others[-1] if others else ""
             full = {knowledge.incarnation, *others}
         served_now = [stream.name for stream in self._servable()]
         collected = {name: knowledge.groups.forgotten_at(name) for name in served_now}
         served = knowledge.groups.served(served_now)
-        roll = self._rolls.own(state)
         omitted = self._rolls.shared(roll, reader)
         gossip = gossip_of(state, register, served, collected, roll, full, reader, omitted)
         gossip = with_cancelled(gossip, knowledge.groups, register, reader)
@@ -289,7 +290,9 @@ class Teller:
             for stored in self._fed(heads_of)
         ]
         views = serving.Views(published, fed)
-        return self._page(connection, streams, request.after, skipped, heads, request.cut, passed, views)
+        served = self._page(connection, streams, request.after, skipped, heads, request.cut, passed, views)
+        note_given(knowledge.state, reader, served.page)
+        return served
 
     def _fed(self, streams: Collection[str]) -> list[StoredPartials]:
         """Those of the streams that are partial aggregates.

@@ -60,7 +60,7 @@ class Member(Protocol):
         """The number of the last commit."""
 
     def members(self) -> dict[str, Any]:
-        """The other members, and how many rows were dropped that their senders may not write."""
+        """The other members and readers, and how many rows were dropped that their senders may not write."""
 
 
 class SiteService(Service):
@@ -74,7 +74,7 @@ class SiteService(Service):
         """All metrics, as they are now."""
         yield from super().families()
         status = self._replica.members()
-        there = [one for one in status["members"] if not one["expired"]]
+        there = _devices(status)
         names = [{"device": one["name"], "incarnation": one["incarnation"]} for one in there]
         now = time.time()
         yield gauge("everview_commits", "The number of the last commit.", (status["head"], {}))
@@ -103,6 +103,16 @@ class SiteService(Service):
             "Relations in which a key has two rows of one stamp.",
             (status["conflicts"], {}),
         )
+
+
+def _devices(status: dict[str, Any]) -> list[dict[str, Any]]:
+    """Members, and who reads published views; who does both lacks what it lacks of either."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in (*status["members"], *status["readers"]):
+        known = found.setdefault(one["incarnation"], one)
+        most = {what: max(known[what], one[what]) for what in ("lag", "heard_us")}
+        found[one["incarnation"]] = known | most
+    return [one for one in found.values() if not one["expired"]]
 
 
 def _process() -> Iterator[Family]:

@@ -15,7 +15,7 @@ from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.language.program import Program
 from everview.language.relations import Semantics
 
-FORMAT = 3
+FORMAT = 4
 """The format that this version writes. A change of it leaves a small file in `tests/prior_stores/`."""
 
 
@@ -127,5 +127,9 @@ def _liveness_to_3(connection: sqlite3.Connection, liveness: Liveness) -> None:
         connection.execute(f"DROP TABLE {table}_old")
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2, 2: _to_3}
+def _to_4(_connection: sqlite3.Connection) -> None:
+    """In format 4 a site among many keeps the list of members apart: an older version would not see it."""
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4}
 """Format n → what turns a file of format n into one of n + 1."""

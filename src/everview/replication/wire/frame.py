@@ -24,6 +24,7 @@ _CHECKED = FRAME.size - 4
 _DEFLATED = 1
 _RAW = -zlib.MAX_WBITS
 _WORTH_A_BLOCK = 256
+_FEWEST_BITS = 10
 _GREATEST = 2**32 - 1
 
 
@@ -41,7 +42,9 @@ def frame(pieces: Sequence[bytes], *, protocol: int, level: int) -> bytes:
 
 
 def _deflate(pieces: Sequence[bytes], level: int) -> bytes:
-    deflater = zlib.compressobj(level, zlib.DEFLATED, _RAW, 9)
+    # To lay out a window of 32 KB for a message of 3 takes longer than to deflate it.
+    bits = min(max(sum(map(len, pieces)).bit_length(), _FEWEST_BITS), zlib.MAX_WBITS)
+    deflater = zlib.compressobj(level, zlib.DEFLATED, -bits, 9 if bits == zlib.MAX_WBITS else 8)
     parts: list[bytes] = []
     for piece in pieces:
         if len(piece) >= _WORTH_A_BLOCK:
