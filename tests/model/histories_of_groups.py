@@ -333,9 +333,9 @@ def who_was_asked(shortcuts):
 
 
 def one_by_one(shortcuts):
-    """o's transaction t, in a bag and in another relation, is known to a; o is put back to before it had met
-    anybody, and goes to b. a, which is put back as well and has nobody left, has more of what o once was than o:
-    o is to come to it, for the sake of the bag.
+    """o's transactions write to a bag and to another relation, and a has them; o is put back to before it had
+    met anybody, and goes to b. a is put back, too, and has nobody left; it has more of what o once was than o
+    itself. So o is to come to it, for the sake of the bag.
     """
     ground, b, a = _two_groups(shortcuts, "b", "a", "BW")
     ground.whole = True

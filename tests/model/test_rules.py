@@ -8,6 +8,7 @@ from tests.model.ground import WrongError
 from tests.model.histories import HISTORIES
 from tests.model.shortcuts import RIGHT, SHORTCUTS
 from tests.model.table import FIRST, fails
+from tests.model.transactions import run_transactions
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -45,6 +46,13 @@ def test_the_right_rules_survive_disasters():
         run_disasters(seed)
     for seed in (77, 267, 288):
         run_disasters(seed, kinds="B")
+
+
+def test_the_right_rules_show_no_half_of_a_transaction():
+    for seed in [*range(40), 684]:
+        run_transactions(seed)
+    with pytest.raises(WrongError, match="half of a transaction"):
+        run_transactions(684, frozenset(["one by one"]))
 
 
 @pytest.mark.parametrize("shortcut", sorted(FIRST))
