@@ -95,7 +95,7 @@ class _Generator:
         owning = random.Random(f"owners {seed}")
         if not self.transfers and not self.storm and owning.random() < 0.25:
             text = with_owners(text, owning)
-            # Where dead rows are forgotten, sites tell deaths again, also of rows that are not theirs.
+            # Forgetting them is for the model (`OwnedCopies`): two stores of one name may contradict.
             self.faults -= {"collect", "absence"}
         self.text, self.program = text, parsed(text)
         self.published = sorted(name for name, view in self.program.views.items() if view.authority)
