@@ -356,6 +356,33 @@ def one_by_one(shortcuts):
     ground.links = {i: set(range(3)) - {i} for i in range(3)}
     ground.settle()
     ground.compare()
+    _leave_together(shortcuts)
+
+
+def _leave_together(shortcuts):
+    """z has forgotten that x came and went; a is put back to before x went. Both give the other up, found and
+    write: for the bag a joins anew from z, and by the names z would come to a.
+    """
+    ground, z, a = _two_groups(shortcuts, "za", "", "BW")
+    ground.whole = True
+    z.write([("insert", "B", X)])
+    _sync(ground, z, a)
+    backup = a.backup()
+    z.write([("delete", "B", X)])
+    _sync(ground, z, a)
+    z.collect()
+    for site, before, other in ((a, backup, z.inc), (z, z.backup(), a.inc)):
+        site.restore(before)
+        site.expire(other)
+        for relation in "BW":
+            site.found(relation)
+        site.write([("insert", relation, ("t", site.name)) for relation in "BW"])
+    if z.rows("B")[X] or z.groups["B"] < a.groups["B"]:
+        raise RuntimeError("the history does not set out as told")
+    ground.pull(a, z)
+    ground.links = {0: {1}, 1: {0}}
+    ground.settle()
+    ground.compare()
 
 
 MEETINGS = {
