@@ -165,20 +165,27 @@ def fuzzed(url, python, folder, seeds, statements):
     return executed
 
 
+MOST_TRIES = 5
+
+
 def worker_lost(url, python, folder, worker, rows):
     """A refresh during which a Worker is killed, with its executor, once some of its stages are done."""
     spark = session(url, python)
     with opened(spark, folder) as hub, ThreadPoolExecutor(1) as pool:
         hub._store.spark.conf.set("spark.sql.shuffle.partitions", "2")
         on_executors(hub)
-        hub.insert("visit", [(number, f"place {number % PLACES}") for number in range(rows)])
         awaited(lambda: executor_count(spark) == 2)
-        refreshing = pool.submit(hub.refresh)
-        awaited(lambda: is_between_stages(spark) or refreshing.done())
+        for times in range(1, MOST_TRIES + 1):  # the moment may pass unseen where others are busy, too
+            start = rows * (times - 1)
+            hub.insert("visit", [(start + number, f"place {number % PLACES}") for number in range(rows)])
+            refreshing = pool.submit(hub.refresh)
+            awaited(lambda: is_between_stages(spark) or refreshing.done())  # noqa: B023  (called here alone)
+            if not refreshing.done():
+                break
         was_under_way = not refreshing.done()
         os.killpg(worker, signal.SIGKILL)
-        changes = refreshing.result().changes
-        return was_under_way, executor_count(spark), changes["per_place"].appeared, hub.rows("sizes")
+        appeared = refreshing.result().changes["per_place"].appeared
+        return was_under_way, executor_count(spark), appeared, hub.rows("sizes"), times * rows
 
 
 def executor_lost(url, python, folder, worker):

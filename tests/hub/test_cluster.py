@@ -122,11 +122,11 @@ def test_a_refresh_survives_the_loss_of_a_worker(driver, cluster, tmp_path):
     worker = cluster.workers.pop()
     lost = driver(on_cluster.worker_lost, tmp_path, worker.pid, ROWS)
     worker.kill()
-    was_under_way, executors, appeared, sizes = lost
+    was_under_way, executors, appeared, sizes, rows = lost
     assert was_under_way
     assert executors == 1
     assert appeared == on_cluster.PLACES
-    assert sizes == [(ROWS // on_cluster.PLACES, on_cluster.PLACES)]
+    assert sizes == [(rows // on_cluster.PLACES, on_cluster.PLACES)]
 
 
 def test_an_executor_that_is_lost_is_replaced_and_maps_the_runs_again(driver, cluster, tmp_path):

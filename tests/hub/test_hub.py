@@ -137,7 +137,7 @@ def test_a_write_that_was_put_there_by_hand_does_not_hide_ours(hub, tmp_path):
 
 def test_records(tmp_path):
     files = LocalFiles(tmp_path)
-    assert latest(files, "p") == Record(number=0, refresh=0, program="p", ids=True)
+    assert latest(files, "p") == Record(number=0, refresh=0, program="p", ids=True, levels=True)
     part = Part("runs/x", 64, 1000, 7, -5, 5)
     record = Record(number=4, refresh=1, epoch=3, program="p", arrived=3, tables={"t": (Run(7, (part,)),)})
     commit(files, record)
