@@ -179,7 +179,7 @@ def worker_lost(url, python, folder, worker, rows):
             start = rows * (times - 1)
             hub.insert("visit", [(start + number, f"place {number % PLACES}") for number in range(rows)])
             refreshing = pool.submit(hub.refresh)
-            awaited(lambda: is_between_stages(spark) or refreshing.done())  # noqa: B023  (called here alone)
+            awaited(lambda done=refreshing.done: is_between_stages(spark) or done())
             if not refreshing.done():
                 break
         was_under_way = not refreshing.done()

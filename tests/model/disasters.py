@@ -4,23 +4,20 @@ The driver leaves one site of a group as it is, and there everything is known th
 group. Here nobody is left who knows.
 """
 
-from tests.model.ground import Ground
+from tests.model.saving import Saving
 from tests.model.site import Site
 
 KINDS = "RKBW"
 
 
-class Disasters(Ground):
+class Disasters(Saving):
     """A few sites with one relation; everything random from one seed."""
-
-    views = False
 
     def __init__(self, seed, shortcuts=frozenset(), kinds=KINDS):
         super().__init__(seed, shortcuts)
         self.relation = self.rng.choice(kinds)
         self.width = self.rng.choice([1, 1, 2])
         self.limit = self.rng.choice([1, 1000])
-        self.backups = {}
         for i in range(self.rng.randint(2, 4)):
             site = Site(self, f"s{i}", [self.relation])
             site.begin()
@@ -41,25 +38,6 @@ class Disasters(Ground):
         row = (self.rng.randrange(self.width), self.rng.randrange(2) if self.relation == "K" else 0)
         site.write([(self.rng.choice(["insert", "delete"]), self.relation, row)])
         self.check(site)
-
-    def exchange(self, site):
-        peer = self.rng.choice([other for other in self.sites if other is not site])
-        self.pull(site, peer)
-        if self.rng.random() < 0.6:
-            self.pull(peer, site)
-
-    def collect(self, site):
-        site.collect()
-        self.check(site)
-
-    def save(self, site):
-        self.backups.setdefault(site, []).append(site.backup())
-
-    def restore(self, site):
-        if site in self.backups:
-            site.restore(self.rng.choice(self.backups[site]))
-            self.count("restores")
-            self.check(site)
 
 
 def run_disasters(seed, shortcuts=frozenset(), kinds=KINDS):

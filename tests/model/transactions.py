@@ -4,20 +4,19 @@ Bags are settled otherwise than the other kinds. Should one go to another group 
 it, then somebody would see half of a transaction.
 """
 
-from tests.model.ground import Ground
+from tests.model.saving import Saving
 from tests.model.site import Site
 
 
-class Transactions(Ground):
+class Transactions(Saving):
     """A few sites with a bag and another relation; everything random from one seed."""
 
-    views = False
     whole = True
 
     def __init__(self, seed, shortcuts=frozenset()):
         super().__init__(seed, shortcuts)
         self.limit = self.rng.choice([1, 1000])
-        self.backups, self.camps, self.made = {}, {}, 0
+        self.camps, self.made = {}, 0
         for i in range(self.rng.randint(2, 4)):
             self.add(Site(self, f"s{i}", "BW"), i % 2)
 
@@ -55,26 +54,6 @@ class Transactions(Ground):
         self.made += 1
         site.write([("insert", relation, ("t", self.made)) for relation in "BW"])
         self.check(site)
-
-    def exchange(self, site):
-        if near := self.near(site):
-            peer = self.rng.choice(near)
-            self.pull(site, peer)
-            if self.rng.random() < 0.6:
-                self.pull(peer, site)
-
-    def collect(self, site):
-        site.collect()
-        self.check(site)
-
-    def save(self, site):
-        self.backups.setdefault(site, []).append(site.backup())
-
-    def restore(self, site):
-        if site in self.backups:
-            site.restore(self.rng.choice(self.backups[site]))
-            self.count("restores")
-            self.check(site)
 
     def copy(self, site):
         if len(self.sites) < 5:

@@ -8,7 +8,7 @@ from everview.replication.knowledge import Knowledge, stored_state
 from everview.replication.membership import Membership
 from everview.replication.messages import Cursor
 from everview.replication.noticing import Essence
-from everview.replication.state import Holding, Provisional, State, Told
+from everview.replication.state import Holding, Peer, Provisional, State, Told
 from everview.replication.strangers import strangers
 
 PROGRAM = ev.Program.parse("CREATE TABLE visit (id BIGINT, place TEXT);")
@@ -56,6 +56,27 @@ def test_a_change_is_noticed(what, crowd, monkeypatch):
     assert not saved.is_of(now, "i")
     saved.note(now, "i")
     assert saved.is_of(now, "i")
+
+
+UNNOTICED = {"steps", "ripe", "evolved"}
+"""What counts with something that is noticed, may be forgotten, or is written where it changes."""
+
+OTHERS = {
+    "members": {"k": {}},
+    "known": {"k": {"r": Told({})}},
+    "cursors": {"k": {}},
+    "peers": {"http://k": Peer("k", 0)},
+}
+
+
+def test_every_field_is_noticed_but_those_that_need_not_be():
+    for field in State.__struct_fields__:
+        now, saved = state(), Essence()
+        saved.note(now, "i")
+        value = getattr(now, field)
+        other = {**value, **OTHERS.get(field, {"k": "x"})} if isinstance(value, dict) else type(value)(9)
+        setattr(now, field, other)
+        assert saved.is_of(now, "i") == (field in UNNOTICED), field
 
 
 @pytest.mark.parametrize("crowd", [0, 2048])
