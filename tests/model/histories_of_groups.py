@@ -332,6 +332,35 @@ def who_was_asked(shortcuts):
         ground.compare()
 
 
+def told_to_newcomers(shortcuts):
+    """o inserts x twice, and goes from z's group to that of c and e, with both; it is put back to before it had
+    met anybody, deletes x, and goes to z, which has nobody left to ask, and forgets the pair. m hears of that
+    from z, and brings it to e; c, whose group has taken in z's, hears of it from e alone.
+    """
+    ground, c, e, z = _two_groups(shortcuts, "ce", "z", "B")
+    o, m = (Site(ground, name, "B") for name in "om")
+    ground.sites += [o, m]
+    o.write([("insert", "B", X)])
+    backup = o.backup()
+    o.write([("insert", "B", X)])
+    for other in (z, c):
+        ground.pull(o, other)
+        ground.pull(other, o)
+    o.restore(backup)
+    o.write([("delete", "B", X)])
+    _sync(ground, o, z)
+    z.collect()
+    if len(z.tables["B"]) != 1 or c.groups == z.groups:
+        raise RuntimeError("the history does not set out as told")
+    ground.pull(m, z)
+    ground.pull(m, e)
+    ground.pull(e, m)
+    _sync(ground, c, e)
+    ground.links = {i: set(range(5)) - {i} for i in range(5)}
+    ground.settle()
+    ground.compare()
+
+
 def one_by_one(shortcuts):
     """o's transactions write to a bag and to another relation, and a has them; o is put back to before it had
     met anybody, and goes to b. a is put back, too, and has nobody left; it has more of what o once was than o
@@ -390,6 +419,7 @@ MEETINGS = {
     "a member's page": a_members_page,
     "strangers": strangers,
     "who was asked": who_was_asked,
+    "told to newcomers": told_to_newcomers,
     "no shift": no_shift,
     "write below": write_below,
     "deaths once": deaths_once,

@@ -305,10 +305,10 @@ def apply(site, page, rows, *, partial=False):
         if stream in site.kinds:
             site.seen[stream] |= page.seen[stream]
         site.absorb(stream, page)
+        if stream == "B" and (stream not in site.joined or "told to newcomers" not in site.shortcuts):
+            site.cancel(page.cancelled)
         if stream not in site.joined:
             join(site, stream, page)
-            if stream == "B":
-                site.cancel(page.cancelled)
         head = (page.end or page.upto, page.tags[page.end or page.upto])
         site.cursors[page.sender, stream] = max(site.cursors.get((page.sender, stream), START), head)
         site.cursors[page.sender, None] = max(site.cursors.get((page.sender, None), START), head)

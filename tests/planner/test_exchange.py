@@ -242,7 +242,16 @@ def test_a_view_over_a_published_one_is_local_and_brings_it_along():
     assert found.views["over"].why == "this site has all that it is made from: p"
     assert found.views["p"].way is Way.PUBLISHED
     assert not found.held
-    assert published({"r", "over"}, "hub").views.keys() == {"over"}  # there it is written out
+
+
+def test_an_authority_that_hosts_a_view_over_its_own_keeps_and_publishes_that_too():
+    for hosts in ({"r", "over"}, {"over"}):
+        found = published(hosts, "hub")
+        assert found.views.keys() == {"over", "p"}
+        assert found.published == {"p": True}
+    assert published({"r", "over"}, "hub").views["p"].way is Way.LOCAL
+    assert published({"over"}, "hub").views["p"].way is Way.CUT
+    assert published({"r"}, "hub").published == {}
 
 
 def test_a_cut_takes_a_published_view_as_it_is_at_every_site():

@@ -175,6 +175,26 @@ def test_a_store_that_went_back_unnoticed_is_found_out_by_its_peer(world, tmp_pa
     check(assert_equal(a, b), 1, 2, 3)
 
 
+def test_a_store_that_was_put_back_to_before_it_met_anyone_is_recognised_though_it_has_lost_no_commit(
+    world, tmp_path
+):
+    a, b = world.site("a", tmp_path / "a.db"), world.site("b")
+    write_some(a, 1)
+    copy_store(a, tmp_path / "backup.db")
+    before, head = a.status()["incarnation"], a.replica.head
+    a.sync(b)
+    assert a.replica.head == head
+    a.close()
+    for rest in ("a.db-wal", "a.db-shm"):
+        (tmp_path / rest).unlink(missing_ok=True)
+    (tmp_path / "a.db").write_bytes((tmp_path / "backup.db").read_bytes())
+    a = world.site("a", tmp_path / "a.db")
+    assert a.status()["incarnation"] != before
+    write_some(a, 2)
+    talk(a, b)
+    check(assert_equal(a, b), 1, 2)
+
+
 def test_an_expired_member_returns_with_its_own_writes(world):
     a, b, c = world.sites(3)
     for site in (a, b, c):

@@ -139,14 +139,14 @@ class Exchange:
     def _is_away(self, name: str) -> bool:
         if name in self._foreign:
             return False
-        return not (self.hosts | self._foreign).issuperset(scans_of(self._near(name)))
+        return not (self.hosts | self._published).issuperset(scans_of(self._near(name)))
 
     def _near(self, name: str) -> Plan:
         """A view's plan over what is hosted, as far as that goes: views that are not hosted written out."""
         plan = self._written.plans[name]
         if self.hosts.issuperset(scans_of(plan)):
             return plan
-        return self._written.over(name, self.hosts | self._foreign)
+        return self._written.over(name, self.hosts | self._published)
 
     def _kept(self, name: str, *, is_away: bool) -> Kept:
         if name in self._foreign:

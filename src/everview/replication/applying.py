@@ -207,6 +207,7 @@ class Cut(Arriving):
             for whole in self.engine.streams[name].wholes:
                 join(membership.own(whole).vector, self._theirs(whole).vector)
             self._read(name, end)
+            self.knowledge.groups.note_cancelled(name, cancelled_of(self.told, self.sender, name))
             if name in state.joined:
                 self.knowledge.groups.absorb(name, self.gossip)
             else:
@@ -216,7 +217,6 @@ class Cut(Arriving):
                     self.sender,
                     self.commit.version,
                     self._has(name),
-                    cancelled_of(self.told, self.sender, name),
                     listed=listed,
                 )
         membership.advance(

@@ -142,15 +142,18 @@ def gossip_of(
 
 
 def with_cancelled(gossip: Gossip, groups: Groups, register: Register, reader: str | None) -> Gossip:
-    """Return gossip that also tells what was forgotten of bags, to all but members of the own group.
+    """Return gossip that also tells what was forgotten of bags; of the own group not to its members.
 
-    There everyone has been asked. So it is told to who joins, and in other groups.
+    There everyone has been asked. Of another, which came to this one, somebody may have rows by a store that
+    was put back since, so that nobody was left there to ask for them.
     """
     told = [
         Known(0, cancelled(bag, group), register.pairs(vector), 0)
         for bag, by_group in sorted(groups.state.cancelled.items())
-        if reader is None or groups.group(bag) not in groups_of(groups.membership, reader, bag)
         for group, vector in sorted(by_group.items())
+        if reader is None
+        or group != groups.group(bag)
+        or group not in groups_of(groups.membership, reader, bag)
     ]
     return msgspec.structs.replace(gossip, known=[*gossip.known, *told]) if told else gossip
 

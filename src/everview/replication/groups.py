@@ -153,18 +153,12 @@ class Groups(Belonging):
         sender: str,
         head: int,
         has: Told,
-        forgotten: Mapping[str, Mapping[str, int]],
         *,
         listed: bool,
     ) -> None:
-        """A member, if the batch lists this site; else provisional, until one does.
-
-        `forgotten` is what the sender tells that was forgotten of a bag, by group.
-        """
+        """A member, if the batch lists this site; else provisional, until one does."""
         state = self.state
         group, *absorbed = gossip.groups[stream]
-        for where, vector in forgotten.items():
-            join(state.cancelled.setdefault(stream, {}).setdefault(where, {}), vector)
         if absorbed or state.former.get(stream, group) != group:
             self._stand_apart(stream, gossip)
         state.former.pop(stream, None)
@@ -179,6 +173,11 @@ class Groups(Belonging):
             self.membership.list_member(self.membership.incarnation, stream, group, sender)
         else:
             state.provisional[stream] = Provisional(sender, group, dict(has.vector))
+
+    def note_cancelled(self, bag: str, forgotten: Mapping[str, Mapping[str, int]]) -> None:
+        """A cut was taken from who tells that these pairs were forgotten, by group: now they are here, too."""
+        for group, vector in forgotten.items():
+            join(self.state.cancelled.setdefault(bag, {}).setdefault(group, {}), vector)
 
     def absorb(self, stream: str, gossip: Gossip) -> None:
         """The names that a group has taken in travel with it; who comes over adds its own."""

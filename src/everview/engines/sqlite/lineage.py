@@ -1,7 +1,9 @@
 """Lineage: whether a store's file is the one that last spoke to others, or a copy, or an old state of it.
 
 The file says which file it is (its inode and path), which a copy contradicts. Beside it lies `<file>-shown`,
-with the last commit that a peer may have seen: a file that was put back from a backup is behind that.
+with the last commit that a peer may have seen, and how often what the store knows of others had been written by
+then: a file that was put back from a backup is behind that. The second matters where it has no fewer commits
+than it had, but has forgotten a group that it joined.
 """
 
 from __future__ import annotations
@@ -12,23 +14,27 @@ import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
-from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.names import MEMBERSHIP, STORE
 from everview.engines.sqlite.store import Store
 
 _FORMER = 100
 """So many former incarnations are remembered."""
 
+_REVISION = f"coalesce((SELECT revision FROM {MEMBERSHIP} WHERE one = 1), 0)"
+
 
 class Shown(NamedTuple):
-    """What lies beside a store's file: who last spoke, and up to which commit; and who spoke before."""
+    """What lies beside a store's file: who last spoke, from which commit and revision; and who spoke before."""
 
     incarnation: str
     head: int
+    revision: int
     former: list[str]
 
-    def is_ahead(self, incarnation: str, head: int) -> bool:
+    def is_ahead(self, incarnation: str, head: int, revision: int) -> bool:
         """Whether a store that says this of itself is of an earlier time."""
-        return incarnation in self.former or (incarnation == self.incarnation and self.head > head)
+        later = self.head > head or self.revision > revision
+        return incarnation in self.former or (incarnation == self.incarnation and later)
 
 
 class Lineage:
@@ -36,8 +42,7 @@ class Lineage:
 
     def __init__(self, file: str, *, in_memory: bool) -> None:
         self._file = None if in_memory else file
-        self._shown = 0
-        self._incarnation = ""
+        self._shown = ("", 0, 0)
 
     @property
     def side_file(self) -> Path:
@@ -58,8 +63,8 @@ class Lineage:
         """
         if self._file is None:
             return None
-        incarnation, head, shown, marked = connection.execute(
-            f"SELECT incarnation, version, shown, file FROM {STORE}"
+        incarnation, head, revision, shown, marked = connection.execute(
+            f"SELECT incarnation, version, {_REVISION}, shown, file FROM {STORE}"
         ).fetchone()
         here = self._here(self._file)
         strange: str | None = None
@@ -68,7 +73,7 @@ class Lineage:
         else:
             told = self._read()
             spoke = told is not None and incarnation in (told.incarnation, *told.former)
-            if (shown and not spoke) or (told is not None and told.is_ahead(incarnation, head)):
+            if (shown and not spoke) or (told is not None and told.is_ahead(incarnation, head, revision)):
                 strange = "rewound"  # where nothing was shown the file beside it may be another store's
         return strange
 
@@ -81,24 +86,25 @@ class Lineage:
         if self._file is None:
             return
         connection = store.writer.connection
-        head, shown = connection.execute(f"SELECT version, shown FROM {STORE}").fetchone()
-        if head <= self._shown and incarnation == self._incarnation:
+        head, revision, shown = connection.execute(f"SELECT version, {_REVISION}, shown FROM {STORE}").fetchone()
+        if (incarnation, head, revision) == self._shown:
             return
-        self._write(incarnation, head)
+        self._write(incarnation, head, revision)
         if shown < head or not shown:
             with store.writing() as writer:
                 writer.execute(f"UPDATE {STORE} SET shown = ?", (max(head, 1),))
-        self._shown, self._incarnation = head, incarnation
+        self._shown = incarnation, head, revision
 
     def _read(self) -> Shown | None:
         try:
             found = json.loads(self.side_file.read_text())
             former = [str(name) for name in found.get("former", ())]
-            return Shown(str(found["incarnation"]), int(found["head"]), former)
+            revision = int(found.get("revision", 0))
+            return Shown(str(found["incarnation"]), int(found["head"]), revision, former)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _write(self, incarnation: str, head: int) -> None:
+    def _write(self, incarnation: str, head: int, revision: int) -> None:
         told = self._read()
         former = [] if told is None else told.former
         if told is not None and told.incarnation != incarnation:
@@ -106,7 +112,8 @@ class Lineage:
         new = Path(f"{self.side_file}.new")
         # Not forced to the disk: that matters only if a power loss and a restored backup come together, and
         # then the first peer that has met the store finds out by its tags.
-        new.write_text(json.dumps({"incarnation": incarnation, "head": head, "former": former}))
+        now = Shown(incarnation, head, revision, former)
+        new.write_text(json.dumps(now._asdict()))
         new.replace(self.side_file)
 
 
