@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import gc
 import importlib
 import itertools
 import multiprocessing
@@ -70,7 +71,8 @@ def outcomes(area, seconds, seeds, workers):
     if workers == 1:
         yield from map(run, seeds)
         return
-    with multiprocessing.get_context("fork").Pool(workers) as pool:
+    gc.freeze()
+    with multiprocessing.get_context("fork").Pool(workers, gc.set_threshold, (50_000, 10, 10)) as pool:
         yield from pool.imap_unordered(run, seeds)
 
 

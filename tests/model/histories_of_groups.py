@@ -333,7 +333,7 @@ def who_was_asked(shortcuts):
 
 
 def told_to_newcomers(shortcuts):
-    """o inserts x twice, and goes from z's group to that of c and e, with both; it is put back to before it had
+    """o inserts x twice, and takes both from z's group to that of c and e; it is put back to before it had
     met anybody, deletes x, and goes to z, which has nobody left to ask, and forgets the pair. m hears of that
     from z, and brings it to e; c, whose group has taken in z's, hears of it from e alone.
     """

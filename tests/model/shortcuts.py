@@ -55,7 +55,7 @@ SHORTCUTS = {
     "a member's page": "who leaves its group joins by the page that it had asked for as a member",
     "strangers": "who has the rows of a store that was copied reads on when the original comes",
     "who was asked": "of stores that were all put back, the one that is asked founds, whatever others forgot",
-    "told to newcomers": "what a group has forgotten of a bag is told on by who joined it, and not by members",
+    "told to newcomers": "what was forgotten of a bag is told on by those who joined since, not by members",
     "one by one": "a relation that has to go to another group, or to found one, does so without the others",
     "views merge": "a received view that joins anew keeps what it held",
     "views wait": "a received view stays in a group where nobody is left who could feed it",

@@ -175,7 +175,7 @@ class Groups(Belonging):
             state.provisional[stream] = Provisional(sender, group, dict(has.vector))
 
     def note_cancelled(self, bag: str, forgotten: Mapping[str, Mapping[str, int]]) -> None:
-        """A cut was taken from who tells that these pairs were forgotten, by group: now they are here, too."""
+        """Take a cut from one who tells what was forgotten, by group: now that is forgotten here, too."""
         for group, vector in forgotten.items():
             join(self.state.cancelled.setdefault(bag, {}).setdefault(group, {}), vector)
 

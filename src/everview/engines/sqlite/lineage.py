@@ -1,7 +1,7 @@
 """Lineage: whether a store's file is the one that last spoke to others, or a copy, or an old state of it.
 
 The file says which file it is (its inode and path), which a copy contradicts. Beside it lies `<file>-shown`,
-with the last commit that a peer may have seen, and how often what the store knows of others had been written by
+with the last commit that a peer may have seen, and how often what the store knows of others was written by
 then: a file that was put back from a backup is behind that. The second matters where it has no fewer commits
 than it had, but has forgotten a group that it joined.
 """
@@ -24,7 +24,7 @@ _REVISION = f"coalesce((SELECT revision FROM {MEMBERSHIP} WHERE one = 1), 0)"
 
 
 class Shown(NamedTuple):
-    """What lies beside a store's file: who last spoke, from which commit and revision; and who spoke before."""
+    """What lies beside a store's file: who last spoke, at which commit and revision; and who spoke before."""
 
     incarnation: str
     head: int
@@ -86,7 +86,9 @@ class Lineage:
         if self._file is None:
             return
         connection = store.writer.connection
-        head, revision, shown = connection.execute(f"SELECT version, {_REVISION}, shown FROM {STORE}").fetchone()
+        head, revision, shown = connection.execute(
+            f"SELECT version, {_REVISION}, shown FROM {STORE}"
+        ).fetchone()
         if (incarnation, head, revision) == self._shown:
             return
         self._write(incarnation, head, revision)
