@@ -219,6 +219,8 @@ def _expire(step: do.Expire, world: World) -> None:
         return  # who only receives views may give anyone up: it has nothing that others could lose by it
     if victim.rewound_from or device.rewound_from:
         return  # the one that could find out would be gone
+    if _is_given_up(world, device) or _gives_up(world, victim):
+        return  # they would be two halves
     if set(device.store.engine.streams) <= set(device.state.joined):  # a stranger gives nobody up
         with world.acting(device):
             world.counts["expiries"] += device.replica.expire(victim.incarnation)
@@ -230,6 +232,8 @@ def _absence(step: do.Absence, world: World) -> None:
         return
     if any(device.rewound_from for device in world.devices.values()):
         return  # it would be given up before it is found out, and what it wrote since would be lost
+    if _gives_up(world, world.devices[step.site]):
+        return  # it would be given up, too, and they would be two halves
     world.counts["absences"] += 1
     others = [d for d in world.devices.values() if d.name != step.site and d is not world.anchor]
     # Who is cut off from the anchor for so long is away, too; the two might meet, and give the anchor up.
@@ -265,6 +269,20 @@ def _migrate(step: do.Migrate, world: World) -> None:
     world.network.forget(device.name)
     with world.acting(device, returns=True):
         world.counts["migrations"] += device.migrate(world.program)
+
+
+def _gives_up(world: World, device: Device) -> bool:
+    """Whether a device has given up somebody who is still there.
+
+    Should it be given up as well, by whomever, then there are two halves (see `World.anchor`): of the one all
+    whom the others took in are orphans, the site that nobody gives up perhaps among them.
+    """
+    return any(other.incarnation in device.state.expired for other in world.devices.values())
+
+
+def _is_given_up(world: World, device: Device) -> bool:
+    """Whether somebody who is still there has given a device up."""
+    return any(device.incarnation in other.state.expired for other in world.devices.values())
 
 
 def _would_notice(world: World, device: Device) -> bool:

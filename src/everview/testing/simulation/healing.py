@@ -23,10 +23,14 @@ def heal(world: World) -> None:
         device.rights.clear()
     happen(Wait(3 * 86_400), world)
     _find_out(world)
+    if not world.devices:
+        return  # whoever knew better than those that went back has left
     _give_up_the_gone(world)
     for name in sorted(world.devices) if world.case.later else ():
         happen(Migrate(name), world)
     settle(world)
+    while _give_up_the_gone(world):  # some have only now heard of one that was there, too
+        settle(world)
     happen(Wait(3 * 86_400), world)  # what was told again has a new stamp
     if any(view.authority for view in world.program.views.values()):
         settle(world)  # its time has come at the authority, too, and others have yet to hear what that makes
@@ -59,9 +63,15 @@ def _find_out(world: World) -> None:
             world.remove(device)
 
 
-def _give_up_the_gone(world: World) -> None:
-    """Who waits for a site that will never come back stops waiting: by itself, that takes 90 days."""
-    living = {device.incarnation for device in world.devices.values()}
+def _give_up_the_gone(world: World) -> int:
+    """Who waits for a site that will never come back stops waiting: by itself, that takes 90 days.
+
+    Returns how many were given up.
+    """
+    living, before = (
+        {device.incarnation for device in world.devices.values()},
+        world.counts["given up as gone"],
+    )
     for device in world.devices.values():
         state = device.state
         awaited = {waits.sponsor for waits in state.provisional.values()}
@@ -69,6 +79,7 @@ def _give_up_the_gone(world: World) -> None:
             awaited |= state.members.keys()
         for incarnation in sorted(awaited - living - state.expired.keys()):
             world.counts["given up as gone"] += device.replica.expire(incarnation)
+    return world.counts["given up as gone"] - before
 
 
 def settle(world: World) -> None:
