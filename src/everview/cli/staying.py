@@ -14,14 +14,17 @@ from everview.cli.syncing import show_report
 from everview.errors import EverviewError
 from everview.replication.live import Live
 from everview.replication.report import SyncReport
-from everview.replication.transports.base import Transport
+from everview.replication.transports.base import TRY_LATER, Transport
 from everview.site import Site
 
 __all__ = ["staying"]
 
 
 class _Teller:
-    """Prints reports that moved something, and each error once until something works again."""
+    """Prints reports that moved something, and each error once until something works again.
+
+    Who is away is no error: it is tried again until it is there.
+    """
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -39,9 +42,11 @@ class _Teller:
             if self._said.get(peer) == str(error):
                 return
             self._said[peer] = str(error)
+            again = getattr(error, "retry", False)
             if self._as_json:
-                print_json({"peer": peer, "error": str(error), "retry": getattr(error, "retry", False)})
-            typer.echo(f"error: {error}", err=True)
+                print_json({"peer": peer, "error": str(error), "retry": again})
+            said = f"trying again: {str(error).removesuffix(TRY_LATER)}" if again else f"error: {error}"
+            typer.echo(said, err=True)
 
 
 @contextmanager

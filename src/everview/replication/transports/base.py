@@ -106,6 +106,9 @@ class Transport(Protocol):
         """Let go of connections; doing so twice is harmless."""
 
 
+TRY_LATER = "; try again later"
+"""How an error ends that may be gone then: advice for people, not for who tries again anyway."""
+
 LONGEST_TALK = 1_000_000
 """Messages after which an exchange is given up: a peer that is never done would keep us for ever."""
 

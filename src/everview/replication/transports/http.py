@@ -18,7 +18,7 @@ import httpx
 
 from everview.errors import SyncError
 from everview.replication.report import OnProgress, SyncReport
-from everview.replication.transports.base import Replica, converse
+from everview.replication.transports.base import TRY_LATER, Replica, converse
 
 __all__ = ["MESSAGE_TYPE", "HttpTransport"]
 
@@ -147,7 +147,7 @@ class HttpTransport:
         return "it needs a token; put the one that `everview token` printed for this site into EVERVIEW_TOKEN"
 
     def _fail(self, what: str, *, retry: bool, cause: Exception | None = None) -> NoReturn:
-        advice = "; try again later" if retry else ""
+        advice = TRY_LATER if retry else ""
         message = f"cannot sync with {self.peer}: {what}{advice}"
         raise SyncError(message, peer=self.peer, retry=retry) from cause
 
