@@ -6,7 +6,7 @@ the members of the one with the greater name leave it, one by one, and join the 
 that has taken in members of another has absorbed its name.
 """
 
-from tests.model.strangers import is_ahead, is_behind, together
+from tests.model.strangers import compare, together
 from tests.model.views import VIEWS
 
 from everview.algebra.lattices import VersionVector
@@ -152,7 +152,7 @@ class Groups:
         """
         strange = False
         bases = [stream for stream in groups if stream in self.joined and stream in self.kinds]
-        words = {s: (is_behind(self, s, told, sender), is_ahead(self, s, told, sender)) for s in bases}
+        words = {s: compare(self, s, told, sender) for s in bases}
         if "one by one" not in self.shortcuts:
             words = dict.fromkeys(words, together(words))
         for stream, theirs in groups.items():

@@ -265,7 +265,19 @@ def sponsor_takes_anyway(shortcuts):
     run(10_234, shortcuts | {"who was asked"})
 
 
+def clock_goes_back(shortcuts):
+    """c forgets the delete; t's clock is set right, and t writes x below the delete, which it still holds."""
+    ground, c, t = _ahead(shortcuts, "ct")
+    c.collect()
+    if c.tables["K"] or not t.tables["K"]:
+        raise RuntimeError("the history does not set out as told")
+    t.set_clock(0)
+    t.write([("insert", "K", X)])
+    ground.heal()
+
+
 HISTORIES = MEETINGS | {
+    "clock goes back": clock_goes_back,
     "ignore clocks": ignore_clocks,
     "future now": from_the_future,
     "future supersedes": from_the_future,

@@ -367,6 +367,36 @@ class Site(Groups, Membership):
         self.opened_at = self.head
         self._start_clock()
 
+    def set_clock(self, skew):
+        """Set the clock. It may have told that it will write nothing below a reading that now lies ahead, and
+        that cannot be taken back: so it goes on as a new incarnation, and tells again, as of now, what it
+        wrote under the old time. Else nobody would see what it writes before that time has come.
+        """
+        last = self.clock.stamp()
+        mine = {self.inc, *self.retired}
+        shown = self.kinds["K"].greatest(self.tables["K"], self.valued) if "K" in self.hosts else {}
+        readings = list(self.known.values())
+        self.skew = skew
+        if self.has_come(last):
+            return
+        if "clock goes back" in self.shortcuts:
+            self._start_clock()
+        else:
+            old = self.inc
+            self.renew()
+            self.retire(old)
+        for _, reading in readings:  # of what it has replaced since nothing is left here
+            self.clock.observe(reading)
+        self.begin()
+        stamp = self.clock.stamp()
+        for name, at in shown.items():
+            row = self.tables["K"][name, at]
+            if not self.has_come(at) and row.origin[0] in mine:
+                self.tables["K"][name, stamp] = Row(row.value, self.head, (self.inc, self.head))
+                operation = "delete" if row.value is None else "insert"
+                self.world.history.record(self, "K", operation, row.value or (name, 0), stamp, 0)
+        self.end()
+
     def rewound(self):
         """A reader shows a tag that is not ours: the file went back unnoticed. What was written since it
         was opened is told again under the new incarnation; what came before, others may have deleted.
@@ -393,6 +423,10 @@ class Site(Groups, Membership):
             entries = {**dict(vector.items()), old: min(opened_at, vector[old])}
             self.known[self.inc, what] = (VersionVector(entries), reading)
         self.end()
+        for group, gone in self.cancelled.items():  # with what nobody will ever have
+            if gone[old] > opened_at:
+                anew = {old: opened_at, self.inc: self.head}
+                self.cancelled[group] = VersionVector({**dict(gone.items()), **anew})
 
 
 class _Any:

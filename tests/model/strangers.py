@@ -19,6 +19,17 @@ def strangers(site, relation):
     }
 
 
+def compare(site, relation, told, sender):
+    """Whether we have to join anew from a sender, and it from us.
+
+    What was forgotten of a bag comes first: nobody can be asked for it any more.
+    """
+    lacks = _lacks(site, relation, site.own(relation)[0], _groups(site, relation), told.cancelled)
+    if lacks != outlives(site, relation, told, sender):
+        return lacks, not lacks
+    return is_behind(site, relation, told, sender), is_ahead(site, relation, told, sender)
+
+
 def is_behind(site, relation, told, sender):
     """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
     ours, theirs = site.own(relation)[0], _vector(relation, told, sender)

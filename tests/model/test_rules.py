@@ -1,6 +1,9 @@
 """The right rules survive the driver and the histories; each shortcut, put back, is caught."""
 
+from collections import Counter
+
 import pytest
+from tests.model.clocks import run_clocks
 from tests.model.copies import OwnedCopies, run_copies
 from tests.model.disasters import run_disasters
 from tests.model.driver import STORM, run
@@ -59,6 +62,14 @@ def test_the_right_rules_show_no_half_of_a_transaction():
 def test_a_random_run_catches_the_shortcut(shortcut):
     run(FIRST[shortcut])
     assert fails(FIRST[shortcut], shortcut), "the driver has changed: look for another seed"
+
+
+def test_clocks_that_are_set_right():
+    counts = Counter()
+    for seed in range(150):
+        counts += run_clocks(seed)
+    assert counts["set back"] > 100
+    assert counts["collected"] > 100
 
 
 @pytest.mark.parametrize("shortcut", sorted(HISTORIES))

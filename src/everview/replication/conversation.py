@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from everview.errors import EverviewError, SyncError, WireError
-from everview.replication import publishing, renewal
+from everview.replication import publishing, renewal, setting_back
 from everview.replication.applying import Cut
 from everview.replication.arriving import Applied, Outcome
 from everview.replication.certifying import certify
@@ -54,11 +54,12 @@ class Conversation(Understanding):
         """Take what a message brings; None when its page is one of several, or it has none."""
         message = self.understood(message, rights)
         tidings = self._tidings(message)
+        anew = self._mind_clock(message, tidings)
         applied = self._take_page(message, data, tidings, rights)
         if tidings is None:
             return applied
         with self._telling():
-            anew = self._meet(message, tidings, rights, dialling=bool(address))
+            anew |= self._meet(message, tidings, rights, dialling=bool(address))
             if address:
                 now = self._store.environment.now_us()
                 self._knowledge.state.peers[address] = Peer(message.sites[0], now)
@@ -83,9 +84,12 @@ class Conversation(Understanding):
                 return self._refuse(OTHER_PROGRAM, self._other_program(message), retry=False)
             message = self.understood(message, rights)
             tidings = self._tidings(message)
+            anew = self._mind_clock(message, tidings)
             applied = self._take_page(message, data, tidings, rights)
             with self._telling() as connection:  # what was heard is saved with what is told
                 if tidings is not None and self._meet(message, tidings, rights):
+                    anew = True
+                if anew:
                     applied = Applied(Outcome.LEFT)
                 self._advance(connection)  # it may be another incarnation now
                 more = message.page is None or (applied is None and not message.page.done)
@@ -154,6 +158,19 @@ class Conversation(Understanding):
             own = self._rolls.own(self._knowledge.state)
             left_out = self._rolls.understand(gossip, own)
             return None if left_out is None else tidings_of(message, left_out, own)
+
+    def _mind_clock(self, message: Message, tidings: Tidings | None) -> bool:
+        """Go by this clock again, if it was ahead and is right by the sender's; return whether that was so.
+
+        Before anything is taken: what was asked for was for another incarnation.
+        """
+        sender = message.sites[0]
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            if tidings is None or not setting_back.is_due(self._knowledge, tidings, sender):
+                return False
+            self._set_back(tidings, sender)
+            return True
 
     def _meet(
         self,

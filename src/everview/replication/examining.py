@@ -27,7 +27,8 @@ def examine_others(store: Store) -> Iterator[Finding]:
     ahead = microseconds(stamp) - time.time_ns() // 1000
     if ahead > _AHEAD_US:
         text = f"its last commit was stamped {ahead // 1_000_000:,} s ahead of this machine's clock"
-        yield Finding("warning", "clock", text, "set the clock; others wait for that time with its rows")
+        advice = "set the clock, and sync with a site whose clock is right: then its rows are told again"
+        yield Finding("warning", "clock", text, advice)
     if state["from_the_future"]:
         text = f"{state['from_the_future']:,} rows came with stamps whose time has not come"
         yield Finding("warning", "clock", text, "find the site whose clock is ahead")

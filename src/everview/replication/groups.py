@@ -13,7 +13,7 @@ from everview.replication.belonging import Belonging
 from everview.replication.membership import covers, join
 from everview.replication.messages import LONGEST, Cursor, Gossip, Request
 from everview.replication.state import Provisional, Told
-from everview.replication.strangers import Tells, is_ahead, is_behind, strangers
+from everview.replication.strangers import Tells, compare, strangers
 
 Joined = Mapping[str, list[str]]
 """Stream → its group, then the groups that this one has absorbed."""
@@ -75,10 +75,7 @@ class Groups(Belonging):
         they came by two ways. What bags say comes first: of the others it does not matter who comes.
         """
         said = {
-            relation: (
-                is_behind(self.membership, relation, told, sender),
-                is_ahead(self.membership, relation, told, sender, groups[relation]),
-            )
+            relation: compare(self.membership, relation, told, sender, groups[relation])
             for relation in relations
         }
         bags = [said[relation] for relation in relations if relation in self.bags]

@@ -87,6 +87,9 @@ def rewound(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writi
     for told_of in knowledge.state.known[knowledge.incarnation].values():
         if told_of.vector.get(old, 0) > opened_at:
             told_of.vector[old] = opened_at
-    knowledge.membership.advance(
-        commit.version if commit.grown else commit.version - 1, knowledge.store.clock.last
-    )
+    head = commit.version if commit.grown else commit.version - 1
+    for by_group in knowledge.state.cancelled.values():
+        for gone in by_group.values():  # with what nobody will ever have: from now on it is this commit's
+            if gone.get(old, 0) > opened_at:
+                gone |= {old: opened_at, knowledge.incarnation: head}
+    knowledge.membership.advance(head, knowledge.store.clock.last)

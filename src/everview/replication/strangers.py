@@ -29,6 +29,23 @@ def strangers(membership: Membership, relation: str) -> set[str]:
     return {writer for writer in unknown if not groups_of(membership, writer, relation) <= ours}
 
 
+def compare(
+    membership: Membership, relation: str, told: Tells, sender: str, groups: Collection[str]
+) -> tuple[bool, bool]:
+    """Whether we have to join anew from a sender, and it from us; `groups` are the sender's.
+
+    What was forgotten of a bag comes first: nobody can be asked for it any more.
+    """
+    ours, gone = membership.own(relation).vector, cancelled_of(told, sender, relation)
+    lacks = _lacks(ours, _groups(membership, relation), gone)
+    if lacks != outlives(membership, relation, told, sender, groups):
+        return lacks, not lacks
+    return (
+        is_behind(membership, relation, told, sender),
+        is_ahead(membership, relation, told, sender, groups),
+    )
+
+
 def is_behind(membership: Membership, relation: str, told: Tells, sender: str) -> bool:
     """Whether a sender has more of one of our strangers, or knows it: what it has forgotten of it is dead."""
     ours, theirs = membership.own(relation).vector, _vector(told, sender, relation)

@@ -22,11 +22,18 @@ from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
 from everview.language.windowed import CLOSED
-from everview.replication import partials, publishing, renewal, serving
+from everview.replication import partials, publishing, renewal, serving, setting_back
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
 from everview.replication.collecting import EXPIRY_DAYS
-from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full, with_cancelled
+from everview.replication.gossip import (
+    Register,
+    Tidings,
+    gossip_of,
+    known_of_sender,
+    told_in_full,
+    with_cancelled,
+)
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request, Versions
 from everview.replication.readers import note_given
@@ -364,6 +371,13 @@ class Teller:
         with self._committing() as connection:
             renewal.rewound(self._knowledge, connection, self._writing, self.opened_at)
             self.opened_at = self._writing.commit.version
+
+    def _set_back(self, tidings: Tidings, sender: str) -> None:
+        """This clock was ahead, and is right now: the sender of a message agrees with it."""
+        with self._committing() as connection:
+            setting_back.set_back(self._knowledge, connection, self._writing, tidings, sender)
+            self.opened_at = self._writing.commit.version
+            self._look_ahead(connection)
 
     def _look_ahead(self, connection: sqlite3.Connection) -> None:
         """Note when the next version from the future is due."""

@@ -19,6 +19,9 @@ GREATEST = (1 << 63) - 1 - (TOLERANCE_US << SHIFT)
 FARTHEST_US = 90 * 24 * 3600 * 1_000_000
 """How far a clock is moved beyond its own time at most, whoever asks for it."""
 
+AHEAD_US = 10 * TOLERANCE_US
+"""What lies ahead by no more is waited for: to begin anew would take longer."""
+
 
 class StampClock:
     """Mints stamps that are above every stamp it minted or observed."""
@@ -41,6 +44,14 @@ class StampClock:
     def limit(self) -> int:
         """Return the greatest stamp whose time has come, give or take the tolerance."""
         return max(self.last, max(self.past, self._now_us() << SHIFT) + (TOLERANCE_US << SHIFT))
+
+    def is_ahead(self) -> bool:
+        """Whether it has minted, or observed, what by now lies far ahead: the time was set back."""
+        return self.last > max(self.past, self._now_us() << SHIFT) + (AHEAD_US << SHIFT)
+
+    def restart(self) -> None:
+        """Go by the time of now again, whatever was minted."""
+        self.last = 0
 
     def farthest(self) -> int:
         """Return the greatest stamp to which this clock is moved for others, though its time has not come."""

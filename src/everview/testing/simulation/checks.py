@@ -70,6 +70,31 @@ def _value_what_has_come(device: Device, history: History) -> None:
     }
 
 
+def withdraw(device: Device, devices: Iterable[Device], history: History) -> None:
+    """Forget the writes that a site has taken back: its clock was set back, and nobody else has seen them.
+
+    It tells them again as of now. What has come by its clock is looked at anew, too.
+    """
+    limit, engine = device.store.clock.limit(), device.store.engine
+    device.come = frozenset(number for number in device.come if history.events[number].stamp <= limit)
+    for name in engine.streams:
+        relation = history.program.relations.get(name)
+        if relation is None or relation.semantics is not Semantics.KEYED:
+            continue
+        ahead = [n for n in device.seen.get(name, ()) if history.events[n].stamp > limit]
+        if ahead:
+            held = versions(device.store.writer.connection, engine, name)
+            others = frozenset().union(*(d.seen.get(name, ()) for d in devices if d is not device))
+            lost = {n for n in ahead if n not in others and _at(history, name, n) not in held}
+            device.seen[name] -= lost
+
+
+def _at(history: History, name: str, number: int) -> tuple[Row, int, str]:
+    """The key, the stamp and the incarnation of a write to a keyed relation."""
+    event = history.events[number]
+    return history.key(name, event.row), event.stamp, event.incarnation
+
+
 def retold(device: Device, history: History, *, returned: bool) -> int:
     """Record what a returning site has told again; a length or stamp that nobody wrote is wrong otherwise."""
     connection, engine = device.store.writer.connection, device.store.engine
@@ -94,8 +119,7 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
                     action = "insert" if length % 2 else "delete"
                     new.append({"action": action, "row": row, "length": length})
         elif relation.semantics is Semantics.KEYED:
-            events = [history.events[n] for n in seen]
-            told = {(history.key(name, e.row), e.stamp, e.incarnation) for e in events}
+            told = {_at(history, name, number) for number in seen}
             for at, (action, row) in sorted(versions(connection, engine, name).items(), key=repr):
                 if at not in told:
                     new.append({"action": action, "row": row, "stamp": at[1], "incarnation": at[2]})

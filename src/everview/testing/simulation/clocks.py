@@ -34,11 +34,13 @@ class Clocks:
 
     def environment(self, site: str) -> Environment:
         """What a site takes for the world. No tag comes twice, though a store may go back in time."""
-        skew = self.skews.get(site, 0) * 1_000_000
 
         def incarnation() -> str:
             self.born[site] += 1
             text = f"{self.seed}/{site}/{self.born[site]}"
             return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-        return Environment(lambda: self.now_us + skew, lambda: self.chance.getrandbits(53), incarnation)
+        def time() -> int:
+            return self.now_us + self.skews.get(site, 0) * 1_000_000
+
+        return Environment(time, lambda: self.chance.getrandbits(53), incarnation)

@@ -42,6 +42,9 @@ FAULTS = (
 
 DAY = 86_400
 
+SKEWS = (0, 0, -30, 30, 45, 300, -300, 3_600, 2 * DAY)
+"""How many seconds clocks are ahead."""
+
 
 def generate_case(seed: int, *, large: bool = False, faults: Collection[str] | None = None) -> do.Case:
     """The case of a seed; `faults` are those that may happen, some of all if none are named."""
@@ -113,6 +116,11 @@ class _Generator:
         for _ in range(rng.randint(15, 60) + 40 * self.storm):
             move = rng.choices([m for m, _ in moves], [w for _, w in moves])[0]
             steps += move()
+        setting = random.Random(f"clocks {self.seed}")
+        if setting.random() < 0.15:
+            for _ in range(setting.randint(1, 3)):
+                step = do.Set(setting.choice(self.names), setting.choice(SKEWS))
+                steps.insert(setting.randint(0, len(steps)), step)
         page_rows = rng.choice([1, 2, 4, 20_000, 20_000, 20_000, 20_000])
         return do.Case(self.seed, self.text, places, links, steps, page_rows, self.transfers)
 
@@ -146,7 +154,7 @@ class _Generator:
     def skew(self) -> int:
         if "skew" not in self.faults:
             return 0
-        return self.rng.choice([0, 0, -30, 30, 45, 300, -300, 3_600, 2 * DAY])
+        return self.rng.choice(SKEWS)
 
     def moves(self) -> list[tuple[Callable[[], list[do.AnyStep]], int]]:
         rng = self.rng

@@ -149,6 +149,16 @@ def _wait(step: do.Wait, world: World) -> None:
 
 
 @happen.register
+def _set(step: do.Set, world: World) -> None:
+    device = world.devices.get(step.site)
+    if device is not None:
+        with world.acting(device):
+            world.clocks.skews[step.site] = step.skew
+            world.counts["clocks set"] += 1
+            device.replica.tick()
+
+
+@happen.register
 def _crash(step: do.Crash, world: World) -> None:
     device = world.devices.get(step.site)
     if device is not None and not device.rewound_from:

@@ -92,6 +92,13 @@ class Wait(Step, frozen=True, tag="wait"):
     seconds: int
 
 
+class Set(Step, frozen=True, tag="set"):
+    """A site's clock is set: from now on it is so many seconds ahead."""
+
+    site: str
+    skew: int
+
+
 class Crash(Step, frozen=True, tag="crash"):
     """A process dies between two statements, and is started again."""
 
@@ -178,6 +185,7 @@ AnyStep = (
     | Find
     | Collect
     | Wait
+    | Set
     | Crash
     | Backup
     | Restore

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from everview.testing.simulation.checks import check_device, retold
+from everview.testing.simulation.checks import check_device, retold, withdraw
 from everview.testing.simulation.clocks import Clocks
 from everview.testing.simulation.crashes import Crashed
 from everview.testing.simulation.device import Device
@@ -129,6 +129,8 @@ class World:
         """Everything that must hold of a device now."""
         note_forgotten(self.history, device, self.devices.values())
         note_published(device, self.history)
+        if returned:
+            withdraw(device, self.devices.values(), self.history)
         self.counts["told again"] += retold(device, self.history, returned=returned)
         if not self.case.large:
             check_device(device, self.history, transfers=self.case.transfers)

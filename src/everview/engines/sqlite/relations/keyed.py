@@ -263,6 +263,37 @@ class KeyedRelation(StoredRelation):
         due = f"SELECT ifnull(max(stamp), 0) FROM {self.future} WHERE stamp <= ?"
         return int(connection.execute(due, (limit,)).fetchone()[0])
 
+    def last_come(self, connection: sqlite3.Connection, limit: int) -> int:
+        """Return the greatest stamp held up to a limit, or 0."""
+        held = f"SELECT ifnull(max(stamp), 0) FROM {self.table.name} WHERE stamp <= ?"
+        return int(connection.execute(held, (limit,)).fetchone()[0])
+
+    def set_back(
+        self, connection: sqlite3.Connection, number: int, told: int, limit: int, commit: Commit
+    ) -> int:
+        """Have what is above the limit wait for its time: it was taken for come under a clock that was ahead.
+
+        What the site of this number wrote of it is told again, as this commit's; and what it wrote after the
+        commit `told` nobody has, so that it need not wait. Returns how many rows were changed; the delta
+        holds what that made.
+        """
+        names = ", ".join((*self.table.columns, "alive", "stamp", "version", "site", "seq"))
+        ahead = f"FROM {self.table.name} WHERE stamp > ?"
+        connection.execute(
+            f"INSERT OR IGNORE INTO {self.future} ({names}) SELECT {names} {ahead} "
+            "AND (site <> ? OR seq <= ?)",
+            (limit, number, told),
+        )
+        again = connection.execute(
+            f"UPDATE {self.table.name} SET stamp = ?, version = ?, site = 0, seq = 0 "
+            f"WHERE stamp > ? AND site = ? AND alive < {TOP}",
+            (commit.stamp, commit.version, limit, number),
+        ).rowcount
+        connection.execute(
+            f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {ahead} AND alive = 1", (limit,)
+        )
+        return again + connection.execute(f"DELETE {ahead}", (limit,)).rowcount
+
     def _sorted_out(
         self, connection: sqlite3.Connection, rows: Sequence[Row], limit: int
     ) -> tuple[Sequence[Row], Sequence[Row]]:
