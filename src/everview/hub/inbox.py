@@ -33,6 +33,7 @@ from everview.hub.owning import check_counted, check_owner, counting
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.relations import Relation, Semantics
+from everview.language.sizes import check_sizes
 from everview.language.types import Field
 from everview.language.values import check_rows
 
@@ -262,6 +263,8 @@ class Inbox:
             checked = check_rows(relation.name, relation.schema, rows)
         if not checked:
             return 0
+        if present:
+            check_sizes(relation, checked)
         check_owner(relation, checked, self._name, present=present)
         accepted = len(checked)
         if keyed:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -48,8 +49,11 @@ class Batches(Conversation):
             yield data
 
     def take(self, messages: Iterable[bytes]) -> Applied:
-        """Apply a cut that was found. Its pages are decoded one by one, and again when they are applied."""
-        coded = list(messages)
+        """Apply a cut that was found. Its pages are decoded one by one, and again when they are applied.
+
+        So they are held one by one, too, if they can be read twice.
+        """
+        coded = list(messages) if isinstance(messages, Iterator) else messages
         last = self.understood(_last_of(coded))
         with self._telling():
             publishing.defend(self._store, last, ALL)
@@ -61,9 +65,9 @@ class Batches(Conversation):
             applied = self._apply(self._before(coded), last, tidings, ALL)
         return applied
 
-    def _before(self, coded: Sequence[bytes]) -> Iterator[Message]:
+    def _before(self, coded: Iterable[bytes]) -> Iterator[Message]:
         """The messages of a batch before its last."""
-        return (self.understood(decode(data)) for data in coded[:-1])
+        return (self.understood(decode(data)) for data, _ in pairwise(coded))
 
     def request(self) -> bytes:
         """Return a message with the cursors on everybody, to be left where others find it.
@@ -158,7 +162,7 @@ class Batches(Conversation):
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
 
-def _last_of(coded: Sequence[bytes]) -> Message:
+def _last_of(coded: Iterable[bytes]) -> Message:
     """Return the last message of a batch; WireError if its pages do not make a cut."""
     before: Message | None = None
     for data in coded:

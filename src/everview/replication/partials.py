@@ -198,9 +198,11 @@ def read_partials(
             sections.append(Section(stored.stream, BEGINS, 1, [[1]]))
     rows: list[Any] = []
     done = False
-    while not done and budget.left:
-        chunk = stored.read(connection, which, reached, budget.left)
-        budget.take(chunk.rows, stored.columns)
+    while not done and not budget.is_used_up:
+        chunk = stored.read(connection, which, reached, budget.limit(stored.columns), budget.room)
+        if not budget.fits(chunk):
+            break
+        budget.take(chunk, stored.columns)
         rows += chunk.rows
         done = chunk.reached is None
         reached = chunk.reached or Position(head)

@@ -175,9 +175,11 @@ def read_published(
         reading = _begin(asked.at, stands)
     rows: list[Any] = []
     done, reached = False, reading.reached
-    while not done and budget.left:
-        chunk = published.read(connection, reached, budget.left)
-        budget.take(chunk.rows, published.columns)
+    while not done and not budget.is_used_up:
+        chunk = published.read(connection, reached, budget.limit(published.columns), budget.room)
+        if not budget.fits(chunk):
+            break
+        budget.take(chunk, published.columns)
         rows += chunk.rows
         done = chunk.reached is None
         reached = chunk.reached or Position(stands.mark)

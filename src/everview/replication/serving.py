@@ -21,11 +21,15 @@ from everview.errors import WireError
 from everview.replication.budget import Budget
 from everview.replication.gossip import Register
 from everview.replication.messages import Page, Section
+from everview.replication.oversized import LARGEST_PAGE, check_page
 from everview.replication.partials import Asked as AskedPartials
 from everview.replication.partials import read_partials
 from everview.replication.publishing import Asked, read_published
 
-Places = dict[str, list[tuple[int, tuple[Any, ...]]]]
+Reached = tuple[int, tuple[Any, ...]]
+"""A version, and the key that was reached in it."""
+
+Places = dict[str, list[Reached]]
 """Stream → for each part the version and key reached."""
 
 _EVOLVED = ""
@@ -79,21 +83,11 @@ def read_page(
     done = True
     for stream, since in streams:
         for number, part in enumerate(stream.parts):
-            version, key = places[stream.name][number]
-            position: Position | None = Position(version, key) if version else None
-            rows: list[Row] = []
-            while True:
-                if not budget.left:
-                    done = False
-                    break
-                chunk = part.read(connection, since, position, budget.left)
-                budget.take(chunk.rows, part.columns)
-                rows += _unseen(chunk.rows, part, skipped.get(stream.name))
-                position = chunk.reached
-                if position is None:
-                    places[stream.name][number] = (head, ())
-                    break
-                places[stream.name][number] = (position.version, tuple(position.key))
+            begun = places[stream.name][number]
+            vector = skipped.get(stream.name)
+            rows, upto, whole = _read_part(connection, part, since, begun, budget, vector)
+            places[stream.name][number] = (head, ()) if whole else upto
+            done = done and whole
             if rows:
                 sections.append(_section(stream.name, number, part, rows, register, names))
     for asked in views.published:
@@ -112,6 +106,8 @@ def read_page(
         done = done and whole
         if left is not None:
             places[name] = left
+    if budget.taken > LARGEST_PAGE:
+        check_page(sections)
     froms = {stream.name: since for stream, since in streams}
     froms |= {told.stored.stream: since for told, since in views.partials}
     froms |= {asked.published.stream: 0 for asked in views.published}
@@ -119,6 +115,30 @@ def read_page(
         places[_EVOLVED] = [(evolved, ())]
     reached = b"" if done else msgspec.msgpack.encode(places)
     return Page(0, after, reached, done, head, froms, {}, sections), tag
+
+
+def _read_part(
+    connection: sqlite3.Connection,
+    part: Part,
+    since: int,
+    place: Reached,
+    budget: Budget,
+    vector: Vector | None,
+) -> tuple[list[Row], Reached, bool]:
+    """Return what a page has of a part, how far that gets, and whether that is the end."""
+    rows: list[Row] = []
+    position: Position | None = Position(*place) if place[0] else None
+    while not budget.is_used_up:
+        chunk = part.read(connection, since, position, budget.limit(part.columns), budget.room)
+        if not budget.fits(chunk):
+            break
+        budget.take(chunk, part.columns)
+        rows += _unseen(chunk.rows, part, vector)
+        position = chunk.reached
+        if position is None:
+            return rows, place, True
+        place = position.version, tuple(position.key)
+    return rows, place, False
 
 
 def _decoded(after: bytes) -> Places:
@@ -146,7 +166,7 @@ def _places(found: Places, streams: Sequence[tuple[Stream, int]], passed: Mappin
     return start
 
 
-def _checked(place: tuple[int, tuple[Any, ...]]) -> tuple[int, tuple[Any, ...]]:
+def _checked(place: Reached) -> Reached:
     version, key = place
     integers = (version, *(cell for cell in key if isinstance(cell, int)))
     plain = all(isinstance(cell, int | float | str | bytes) for cell in key)

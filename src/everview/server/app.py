@@ -34,6 +34,7 @@ from everview.errors import EverviewError, WireError
 from everview.replication.rights import Rights
 from everview.replication.transports.base import Replica
 from everview.replication.transports.http import MESSAGE_TYPE
+from everview.replication.wire import LARGEST_MESSAGE
 from everview.server.access import Access
 from everview.server.heads import Heads
 from everview.server.metrics import CONTENT_TYPE, render
@@ -52,7 +53,7 @@ CODES = {404: "address", 405: "method"}
 class Limits:
     """What a server bears. Times are in seconds."""
 
-    body_bytes: int = 32 << 20
+    body_bytes: int = LARGEST_MESSAGE
     """Of one message; larger ones are refused before they are read."""
     held_bytes: int = 128 << 20
     """Of all messages that have arrived, in whole or in part, and are not answered yet."""

@@ -23,8 +23,9 @@ from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.statetable import StateTable, same_row
 from everview.engines.sqlite.gone import forget_gone
+from everview.engines.sqlite.measuring import Bound, long_columns
 from everview.engines.sqlite.names import STORE
-from everview.engines.sqlite.parts import COUNT, SITE, Chunk, PartColumn, Position, value
+from everview.engines.sqlite.parts import CHUNK_BYTES, COUNT, SITE, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import read_by_version
 from everview.engines.sqlite.relations.staging import stage_columns
 from everview.engines.sqlite.scalars.storage import column_type
@@ -131,15 +132,26 @@ class StoredPartials:
         behind = (Field(field.name, field.type, nullable=True) for field in schema[width:])
         return (*map(value, schema[:width]), *map(value, behind), COUNT)
 
-    def read(self, connection: sqlite3.Connection, which: Which, after: Position, limit: int) -> Chunk:
-        """Return entries of some owners that changed after a position, at most about `limit`."""
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        which: Which,
+        after: Position,
+        limit: int,
+        room: int = CHUNK_BYTES,
+    ) -> Chunk:
+        """Return entries of some owners that changed after a position.
+
+        They are at most about `limit`, or have about `room` bytes of texts and blobs.
+        """
         sent = [*self.table.columns, *(f"iif(alive, {name}, NULL)" for name in self.values), "alive"]
         select = (
             f"SELECT {', '.join([*sent, 'version', *self._place])} FROM {self.table.name} "
             f"WHERE (c0 IN {_LISTED} OR (c0 IN {_LISTED} AND version > ?))"
         )
         given = (_listed(which.whole), _listed(which.changed), which.since)
-        return read_by_version(connection, select, self._place, -1, after, limit, given=given)
+        bound = Bound(limit, room, long_columns(self.partials.plan.schema))
+        return read_by_version(connection, select, self._place, -1, after, bound, given=given)
 
     def stage(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
         """Set entries of a page aside until the cut is whole."""

@@ -12,9 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from everview.language.sizes import LARGEST_ROW
 from everview.language.types import Field
 
 Row = tuple[Any, ...]
+
+CHUNK_BYTES = LARGEST_ROW // 2
+"""So many bytes of texts and blobs are read at once, and the row that makes it so many or more."""
 
 
 class Position(NamedTuple):
@@ -26,10 +30,14 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of a part, in the order of positions; `reached` is where to go on, None at the end."""
+    """Some rows of a part, in the order of positions; `reached` is where to go on, None at the end.
+
+    `size` is how many bytes their texts and blobs have.
+    """
 
     rows: list[Row]
     reached: Position | None
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +102,18 @@ class Part(Protocol):
     def columns(self) -> tuple[PartColumn, ...]:
         """The columns of its rows on the wire."""
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
-        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`."""
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        room: int = CHUNK_BYTES,
+    ) -> Chunk:
+        """Return rows of versions above `since`, those up to `after` left out.
+
+        They are at most about `limit`, or have about `room` bytes of texts and blobs.
+        """
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         """Join rows into the table, and leave what appeared or went in the delta; return how many grew."""

@@ -21,8 +21,9 @@ from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.statetable import StateTable, same_row
 from everview.engines.sqlite.gone import forget_gone
+from everview.engines.sqlite.measuring import Bound, long_columns
 from everview.engines.sqlite.names import STORE
-from everview.engines.sqlite.parts import COUNT, Chunk, PartColumn, Position, value
+from everview.engines.sqlite.parts import CHUNK_BYTES, COUNT, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import read_by_version
 from everview.engines.sqlite.relations.staging import stage_columns
 from everview.language.relations import View
@@ -228,11 +229,14 @@ class Published:
         found = connection.execute(f"SELECT epoch, mark, floor FROM {self.standing}").fetchone()
         return Standing(*found)
 
-    def read(self, connection: sqlite3.Connection, after: Position, limit: int) -> Chunk:
-        """Return rows that changed after a position, at most about `limit`."""
+    def read(
+        self, connection: sqlite3.Connection, after: Position, limit: int, room: int = CHUNK_BYTES
+    ) -> Chunk:
+        """Return rows that changed after a position, at most about `limit`, or of about `room` bytes."""
         sent = self._listed("w", "refresh")
         select = f"SELECT {sent}, refresh, {', '.join(self._place)} FROM {self.table.name} WHERE 1"
-        return read_by_version(connection, select, self._place, -1, after, limit, version="refresh")
+        bound = Bound(limit, room, long_columns(self.table.schema))
+        return read_by_version(connection, select, self._place, -1, after, bound, version="refresh")
 
     def stage(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
         """Set rows of a page aside until the cut is whole."""

@@ -21,6 +21,7 @@ from everview.engines.sqlite.watches import Callback, Watch, Watches
 from everview.errors import DataError, StoreError
 from everview.language.order import row_order_key
 from everview.language.relations import Relation, Semantics
+from everview.language.sizes import check_sizes
 
 Row = tuple[Any, ...]
 
@@ -151,6 +152,7 @@ class Writing:
 
     def insert(self, relation: Relation, rows: Sequence[Row]) -> int:
         """Insert checked rows; return how many appeared."""
+        check_sizes(relation, rows)
         self._check_owner(relation, rows)
         door = self._door(relation)
         if door is not None:

@@ -59,7 +59,7 @@ class Replica(Protocol):
         """Return one cut (since, head] of everything served; from 0 it is a whole snapshot."""
 
     def take(self, messages: Iterable[bytes]) -> Applied:
-        """Apply a cut, all or nothing."""
+        """Apply a cut, all or nothing; a large one takes less memory if its messages can be read twice."""
 
     def extent(self, data: bytes) -> tuple[int, int]:
         """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""

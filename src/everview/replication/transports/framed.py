@@ -20,6 +20,7 @@ import secrets
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -106,12 +107,20 @@ def verify(path: Path) -> int:
     return size + DIGEST
 
 
-def read_frames(path: Path) -> Iterator[bytes]:
-    """Return the messages of a file, one after the other."""
-    with path.open("rb") as file:
-        _header(file, path)
-        while (length := _length(file, path)) != END:
-            yield _exactly(file, length, path)
+def read_frames(path: Path) -> Iterable[bytes]:
+    """Return the messages of a file, which are read one after the other each time they are gone through."""
+    return _Frames(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    path: Path
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            _header(file, self.path)
+            while (length := _length(file, self.path)) != END:
+                yield _exactly(file, length, self.path)
 
 
 def _header(file: BinaryIO, path: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import httpx
 from everview.errors import SyncError
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import TRY_LATER, Replica, converse
+from everview.replication.wire import LARGEST_MESSAGE
 
 __all__ = ["MESSAGE_TYPE", "HttpTransport"]
 
@@ -32,8 +33,8 @@ LONGEST_DELAY = 10.0
 PATIENCE = 60.0
 """For so many seconds in all a request waits for a server that says when to come again; these do not count as
 attempts. Then the sync fails, and may be tried again."""
-LARGEST_ANSWER = 256 << 20
-"""No page is that large; a server that sends more is not one of ours."""
+LARGEST_ANSWER = LARGEST_MESSAGE
+"""No message is larger; a server that sends more is not one of ours."""
 
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may well succeed."""

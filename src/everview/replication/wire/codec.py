@@ -9,15 +9,19 @@ from itertools import chain
 from everview.engines.sqlite.ids import IdTable
 from everview.errors import WireError
 from everview.language.identity import ID_BYTES
+from everview.language.sizes import LARGEST_ROW
 from everview.replication.messages import PROTOCOL, PROTOCOL_3, PROTOCOLS, Message, Section
 from everview.replication.wire.columns import decode_column, encode_column, ids_of
-from everview.replication.wire.frame import LEVEL, frame, unframe
+from everview.replication.wire.frame import FRAME, LEVEL, frame, unframe
 from everview.replication.wire.header import SectionHeader, header_of, message_of, read_header, write_header
 
-__all__ = ["LIMIT", "decode", "encode"]
+__all__ = ["LARGEST_MESSAGE", "LIMIT", "decode", "encode"]
 
-LIMIT = 64 * 2**20
+LIMIT = 4 * LARGEST_ROW
 """How many bytes a message may have after decompression, unless the reader says otherwise."""
+
+LARGEST_MESSAGE = LIMIT + FRAME.size
+"""How many bytes a message may have on its way: what does not get shorter is sent as it is."""
 
 _SIZE = struct.Struct("<I")
 _CELL_BYTES = 16

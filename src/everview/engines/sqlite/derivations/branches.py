@@ -19,7 +19,8 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derivations.liveness import Forget, Liveness, Turn
 from everview.engines.sqlite.ids import ids_of, joined
-from everview.engines.sqlite.parts import ID, Arrival, Chunk, PartColumn, Position, value
+from everview.engines.sqlite.measuring import Bound, long_columns
+from everview.engines.sqlite.parts import CHUNK_BYTES, ID, Arrival, Chunk, PartColumn, Position, value
 from everview.engines.sqlite.relations.base import read_by_version
 from everview.engines.sqlite.relations.staging import Columns, pour, stage_columns
 from everview.engines.sqlite.scalars.storage import column_type
@@ -92,7 +93,14 @@ class ReceivedBranch:
         """The row, then the ids."""
         return (*map(value, self.schema), *(ID for _ in self.positions))
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        room: int = CHUNK_BYTES,
+    ) -> Chunk:
         """Return what has come, or come to live, since a version, dead or not."""
         named = [
             f"(SELECT x.{half} FROM {at.ids} AS x WHERE x.{at.number} = {number})"
@@ -101,13 +109,14 @@ class ReceivedBranch:
         ]
         shown = [*self.cells, *named, "version", *self.numbers]
         select = f"SELECT {', '.join(shown)} FROM {self.table} WHERE 1"
-        chunk = read_by_version(connection, select, self.numbers, since, after, limit)
+        bound = Bound(limit, room, long_columns(self.schema))
+        chunk = read_by_version(connection, select, self.numbers, since, after, bound)
         width = len(self.schema)
         rows = [
             (*row[:width], *starmap(joined, zip(row[width::2], row[width + 1 :: 2], strict=True)))
             for row in chunk.rows
         ]
-        return Chunk(rows, chunk.reached)
+        return Chunk(rows, chunk.reached, chunk.size)
 
     @cached_property
     def _into(self) -> str:

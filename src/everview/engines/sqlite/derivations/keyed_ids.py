@@ -12,7 +12,16 @@ import sqlite3
 
 from everview.engines.sqlite.derivations.liveness import Liveness
 from everview.engines.sqlite.ids import joined
-from everview.engines.sqlite.parts import COUNT, ID, OPTIONAL_ID, SITE, Chunk, PartColumn, Position
+from everview.engines.sqlite.parts import (
+    CHUNK_BYTES,
+    COUNT,
+    ID,
+    OPTIONAL_ID,
+    SITE,
+    Chunk,
+    PartColumn,
+    Position,
+)
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.language.types import BIGINT, Field
 
@@ -56,8 +65,15 @@ class KeyedIds(Liveness):
     def columns(self) -> tuple[PartColumn, ...]:
         return (ID, OPTIONAL_ID, COUNT, COUNT, SITE, COUNT)
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
-        chunk = super().read(connection, since, after, limit)
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        room: int = CHUNK_BYTES,
+    ) -> Chunk:
+        chunk = super().read(connection, since, after, limit, room)
         rows = [
             (key, None if high is None else joined(high, low), *rest) for key, high, low, *rest in chunk.rows
         ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.engines.sqlite.ids import Ids, halved, ids_of, joined
-from everview.engines.sqlite.parts import ID, OPTIONAL_ID, Arrival, Chunk, PartColumn, Position
+from everview.engines.sqlite.parts import CHUNK_BYTES, ID, OPTIONAL_ID, Arrival, Chunk, PartColumn, Position
 from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.relations.staging import pour, poured
 from everview.language.relations import Relation
@@ -101,9 +101,16 @@ class Liveness(ABC):
     def columns(self) -> tuple[PartColumn, ...]:
         """The columns of its rows on the wire."""
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        room: int = CHUNK_BYTES,
+    ) -> Chunk:
         """Return what has grown since a version."""
-        chunk = self.lattice.read(connection, since, after, limit)
+        chunk = self.lattice.read(connection, since, after, limit, room)
         return Chunk([(joined(high, low), *rest) for high, low, *rest in chunk.rows], chunk.reached)
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:

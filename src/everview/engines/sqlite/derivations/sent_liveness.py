@@ -10,6 +10,7 @@ from functools import cached_property
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derivations.hashing import key_hasher, row_hasher
 from everview.engines.sqlite.parts import (
+    CHUNK_BYTES,
     COUNT,
     ID,
     OPTIONAL_ID,
@@ -63,9 +64,16 @@ class SentLiveness:
         key_id = key_hasher(relation)
         return lambda row: (key_id(row), row_id(row) if row[width] == 1 else None, *row[width:])
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Position | None, limit: int) -> Chunk:
-        """Return what has grown since a version."""
-        chunk = self.stored.read(connection, since, after, limit, where=self._where)
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        since: int,
+        after: Position | None,
+        limit: int,
+        room: int = CHUNK_BYTES,
+    ) -> Chunk:
+        """Return what has grown since a version; rows are read for it, and only their ids are told."""
+        chunk = self.stored.read(connection, since, after, limit, room, where=self._where)
         return Chunk(list(map(self._ids, chunk.rows)), chunk.reached)
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:

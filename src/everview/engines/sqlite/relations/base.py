@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,9 @@ from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, same_row
-from everview.engines.sqlite.parts import Arrival, Chunk, PartColumn, Position, Row
+from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_columns
+from everview.engines.sqlite.parts import CHUNK_BYTES, Arrival, Chunk, PartColumn, Position, Row
+from everview.engines.sqlite.places import beyond, told
 from everview.engines.sqlite.relations.commit import Commit
 from everview.language.relations import Relation, Semantics
 
@@ -139,12 +141,14 @@ class StoredRelation(ABC):
         since: int,
         after: Position | None,
         limit: int,
+        room: int = CHUNK_BYTES,
         *,
         where: str = "1",
     ) -> Chunk:
-        """Return rows of versions above `since`, those up to `after` left out, at most about `limit`.
+        """Return rows of versions above `since`, those up to `after` left out.
 
-        `where` is a further condition on the row's columns.
+        They are at most about `limit`, or have about `room` bytes of texts and blobs. `where` is a further
+        condition on the row's columns.
         """
 
     @abstractmethod
@@ -212,6 +216,11 @@ class StoredRelation(ABC):
         connection.execute(f"UPDATE {self.travelling} SET site = ?, seq = version WHERE site = 0", (number,))
 
     # For the kinds.
+
+    @cached_property
+    def weighed(self) -> Weights:
+        """The columns of a row whose bytes are counted when it is read."""
+        return long_columns(self.relation.schema)
 
     @cached_property
     def listed(self) -> str:
@@ -313,7 +322,7 @@ def read_by_version(
     key: Sequence[str],
     since: int,
     after: Position | None,
-    limit: int,
+    bound: Bound,
     *,
     version: str = "version",
     given: Sequence[Any] = (),
@@ -325,20 +334,33 @@ def read_by_version(
     """
     order = ", ".join((version, *key))
     found: list[Row] = []
-    start = since
+    start, used = since, 0
     if after is not None:
         start = max(since, after.version)
         if after.key and after.version >= since:
-            marks = ", ".join("?" * len(key))
-            found = connection.execute(
-                f"{select} AND {version} = ? AND ({', '.join(key)}) > ({marks}) ORDER BY {order} LIMIT ?",
-                (*given, after.version, *after.key, limit),
-            ).fetchall()
-    if len(found) < limit:
-        found += connection.execute(
-            f"{select} AND {version} > ? ORDER BY {order} LIMIT ?",
-            (*given, start, limit - len(found)),
-        ).fetchall()
+            marks, at = ", ".join("?" * len(key)), after.version
+            # Where a place was cut off, rows are passed over that do not count.
+            most = bound.rows if len(after.key) == len(key) else -1
+
+            def find(compared: str, cells: Row) -> Iterator[Row]:
+                return connection.execute(
+                    f"{select} AND {version} = ? AND ({', '.join(key)}) {compared} ({marks}) "
+                    f"ORDER BY {order} LIMIT ?",
+                    (*given, at, *cells, most),
+                )
+
+            found, used = fetch(beyond(find, after.key, len(key)), bound)
+    if not bound.is_reached(found, used):
+        left = bound.without(found, used)
+        rows = connection.execute(
+            f"{select} AND {version} > ? ORDER BY {order} LIMIT ?", (*given, start, left.rows)
+        )
+        more, size = fetch(rows, left)
+        rows.close()
+        found += more
+        used += size
     width = len(key) + 1
-    reached = Position(found[-1][-width], found[-1][-width + 1 :]) if len(found) >= limit else None
-    return Chunk([row[:-width] for row in found], reached)
+    reached = None
+    if bound.is_reached(found, used):
+        reached = Position(found[-1][-width], told(found[-1][-width + 1 :]))
+    return Chunk([row[:-width] for row in found], reached, used)

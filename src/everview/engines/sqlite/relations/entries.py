@@ -16,7 +16,8 @@ import sqlite3
 from abc import abstractmethod
 from functools import cached_property
 
-from everview.engines.sqlite.parts import Arrival, Chunk, Position
+from everview.engines.sqlite.measuring import Bound
+from everview.engines.sqlite.parts import CHUNK_BYTES, Arrival, Chunk, Position
 from everview.engines.sqlite.relations.base import StoredRelation, read_by_version
 from everview.engines.sqlite.relations.staging import each_once, stage_columns
 
@@ -73,6 +74,7 @@ class EntriesRelation(StoredRelation):
         since: int,
         after: Position | None,
         limit: int,
+        room: int = CHUNK_BYTES,
         *,
         where: str = "1",
     ) -> Chunk:
@@ -82,7 +84,7 @@ class EntriesRelation(StoredRelation):
             f"SELECT {', '.join([*cells, 'e.version', *key])} "
             f"FROM {self.entries} AS e CROSS JOIN {self.table.name} AS r ON r.id = e.row WHERE {where}"
         )
-        return read_by_version(connection, select, key, since, after, limit)
+        return read_by_version(connection, select, key, since, after, Bound(limit, room, self.weighed))
 
     @property
     def writers(self) -> str:

@@ -9,12 +9,24 @@ sort alike everywhere; two rows under one stamp of one site cannot be, and becom
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.names import CONFLICTS, SITES
-from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, Row, value
+from everview.engines.sqlite.measuring import Bound, fetch
+from everview.engines.sqlite.names import CONFLICTS, SITES, STORE
+from everview.engines.sqlite.parts import (
+    CHUNK_BYTES,
+    COUNT,
+    SITE,
+    Arrival,
+    Chunk,
+    PartColumn,
+    Position,
+    Row,
+    value,
+)
+from everview.engines.sqlite.places import beyond, told
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.staging import stage
@@ -134,20 +146,48 @@ class KeyedRelation(StoredRelation):
         since: int,
         after: Position | None,
         limit: int,
+        room: int = CHUNK_BYTES,
         *,
         where: str = "1",
     ) -> Chunk:
-        names = [*self.table.columns, "alive", "stamp", "site", "iif(site = 0, version, seq)"]
-        sent, key = ", ".join(names), self.table.key()
+        """Versions from the future come last: what was read before went by the versions of other rows.
+
+        A position among them has their place, which is longer than a key, and the commit up to which the
+        others have been read. At their end these go on from there, with all that has come meanwhile.
+        """
+        sent, key, bound = ", ".join(self._sent), self.table.key(), Bound(limit, room, self.weighed)
+        if after is not None and len(after.key) > len(key) + 1:
+            return self._read_future(connection, since, after, bound, where)
         select = f"SELECT {', '.join([sent, 'version', *key])} FROM {self.table.name} WHERE {where}"
-        chunk = read_by_version(connection, select, key, since, after, limit)
-        if chunk.reached is None:
-            # Only this chunk has them: the pages before it went by the versions of other rows.
-            start = max(since, after.version) if after is not None and not after.key else since
-            order = ", ".join(("stamp", *key))
-            waiting = f"SELECT {sent} FROM {self.future} WHERE {where} AND version > ? ORDER BY {order}"
-            chunk.rows.extend(connection.execute(waiting, (start,)))
-        return chunk
+        chunk = read_by_version(connection, select, key, since, after, bound)
+        if chunk.reached is not None or not connection.execute(f"SELECT 1 FROM {self.future}").fetchone():
+            return chunk
+        start = max(since, after.version) if after is not None and not after.key else since
+        (head,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
+        left = bound.without(chunk.rows, chunk.size)
+        more = self._read_future(connection, start, Position(head), left, where)
+        reached = more.reached if more.reached is not None and more.reached.key else None
+        return Chunk(chunk.rows + more.rows, reached, chunk.size + more.size)
+
+    @cached_property
+    def _sent(self) -> list[str]:
+        return [*self.table.columns, "alive", "stamp", "site", "iif(site = 0, version, seq)"]
+
+    def _read_future(
+        self, connection: sqlite3.Connection, since: int, after: Position, bound: Bound, where: str
+    ) -> Chunk:
+        """Return versions from the future that came after a commit, from a place on."""
+        place = ("stamp", *self.table.key(), "site")
+        width, listed = len(place), ", ".join(place)
+        select = f"SELECT {', '.join([*self._sent, *place])} FROM {self.future} WHERE {where} AND version > ?"
+
+        def find(compared: str, cells: Row) -> Iterator[Row]:
+            from_there = f" AND ({listed}) {compared} ({', '.join('?' * width)})" if cells else ""
+            return connection.execute(f"{select}{from_there} ORDER BY {listed}", (since, *cells))
+
+        found, size = fetch(beyond(find, after.key, width) if after.key else find(">", ()), bound)
+        key = told(found[-1][-width:]) if bound.is_reached(found, size) else ()
+        return Chunk([row[:-width] for row in found], Position(after.version, key), size)
 
     @cached_property
     def _on(self) -> str:

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.parts import COUNT, SITE, Arrival, Chunk, PartColumn, Position, value
+from everview.engines.sqlite.measuring import Bound
+from everview.engines.sqlite.parts import (
+    CHUNK_BYTES,
+    COUNT,
+    SITE,
+    Arrival,
+    Chunk,
+    PartColumn,
+    Position,
+    value,
+)
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.staging import each_once, stage, stage_columns
@@ -104,12 +114,13 @@ class SetRelation(StoredRelation):
         since: int,
         after: Position | None,
         limit: int,
+        room: int = CHUNK_BYTES,
         *,
         where: str = "1",
     ) -> Chunk:
         sent = [*self.table.columns, "cl", "site", "iif(site = 0, version, seq)"]
         select = f"SELECT {', '.join([*sent, 'version', *self.place])} FROM {self.table.name} WHERE {where}"
-        return read_by_version(connection, select, self.place, since, after, limit)
+        return read_by_version(connection, select, self.place, since, after, Bound(limit, room, self.weighed))
 
     @cached_property
     def _collected(self) -> str:
