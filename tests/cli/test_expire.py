@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from tests.cli.test_sync import serving
 from typer.testing import CliRunner
 
 from everview.cli import expiring
@@ -80,6 +81,9 @@ def test_the_limit_is_declared_where_a_store_is_opened(here, run, fails):
     assert "members not heard of for 1 day\n" in run("status", "s.db")
     run("sync", "--store", "s.db", "stick")
     assert json.loads(run("status", "s.db", "--json"))["replication"]["expiry_days"] == 1
+    with serving("--store", "s.db", "--insecure", "--expiry", "12d"):
+        assert json.loads(run("status", "s.db", "--json"))["replication"]["expiry_days"] == 12
+    run("sync", "--store", "s.db", "stick", "--expiry", "1d")
     assert "--expiry goes with --program" in fails("init", "project", "--expiry", "30d")
     for wrong in ("30", "0d", "-1d", "1.5d", "2h", "d", ""):
         done = CliRunner().invoke(app, ["sync", "--store", "s.db", "stick", f"--expiry={wrong}"])

@@ -118,6 +118,17 @@ def test_what_a_member_gave_itself_does_not_wait_for_it(world):
     assert lag(b, a) == 0
 
 
+def test_what_a_member_gave_itself_does_not_wait_for_it_however_much(world, monkeypatch):
+    monkeypatch.setattr("everview.site.COUNTED", 10)
+    a, b = world.site("a", program=PROGRAM), world.site("b", program=PROGRAM)
+    talk(a, b)
+    b.insert("r", [(number, "x") for number in range(50)])
+    b.insert("g", [(number,) for number in range(50)])
+    b.sync(a)
+    (found,) = a.status()["replication"]["members"]
+    assert (found["lag"], found["waiting"]) == (0, {"rows": 0, "more": False})
+
+
 def test_what_came_from_elsewhere_waits_until_it_is_heard_that_it_is_there(world):
     a, b, c = (world.site(name, program=PROGRAM) for name in "abc")
     talk(a, b, c)
@@ -233,6 +244,20 @@ def test_far_behind_it_is_bounded_what_is_looked_at(world, monkeypatch):
     found = a.status()["replication"]["members"][0]
     assert found["waiting"] == {"rows": 10, "more": True}
     assert found["lag"] == 30  # what was not looked at counts by its numbers
+
+
+def test_a_commit_counts_once_though_not_all_relations_were_read_as_far(world, monkeypatch):
+    monkeypatch.setattr("everview.site.COUNTED", 10)
+    a, b = world.site("a", program=PROGRAM), world.site("b", program=PROGRAM, hosts={"r", "k"})
+    a.insert("r", [(0, "x")])
+    for _ in range(2):
+        b.sync(a)
+    for number in range(4):
+        a.insert("r", [(100 * number + row, "x") for row in range(1, 21)])
+    for number in range(12):
+        a.insert("k", [(number, "x")])
+    (found,) = a.status()["replication"]["members"]
+    assert (found["lag"], found["waiting"]) == (16, {"rows": 20, "more": True})
 
 
 def test_it_is_looked_for_by_an_index(world):

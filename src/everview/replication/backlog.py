@@ -66,7 +66,8 @@ class Backlog:
     def of(self, incarnation: str) -> Behind:
         """What a member lacks that was added."""
         commits: set[int] = set()
-        before, foreign = 0, dict[str, int]()
+        below, lowest = 0, 0  # the commits that count by their numbers
+        foreign = dict[str, int]()
         rows, more = dict[str, int](), False
         for whole in self._wholes[incarnation]:
             if not whole.is_base and not self._gaps(whole, foreign):
@@ -82,12 +83,15 @@ class Backlog:
                     if whole.is_base:
                         commits.add(version)
             rows[whole.relation] = max(unseen, rows.get(whole.relation, 0))
-            if cut and whole.is_base and grown[-1].version > whole.seen:
-                before = max(before, grown[-1].version - 1 - whole.seen)
-                commits.add(grown[-1].version)  # it was not read to its end
-                more = True
+            if cut and whole.is_base:
+                # Of a commit that was not read to its end what was read counts: it has one writer, or sender.
+                least = grown[-1].version - (grown[-1].version not in commits)
+                if least > whole.seen:
+                    lowest = min(lowest, whole.seen) if below else whole.seen
+                    below, more = max(below, least), True
             more |= cut and oldest and not whole.is_base
-        return Behind(len(commits) + before + sum(foreign.values()), sum(rows.values()), more)
+        own = sum(1 for commit in commits if commit > below) + below - lowest
+        return Behind(own + sum(foreign.values()), sum(rows.values()), more)
 
     def _held(self, incarnation: str) -> Iterator[_Whole]:
         """What a member holds of which something is here."""
