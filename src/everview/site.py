@@ -33,8 +33,10 @@ from everview.language.relations import Relation, Semantics
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
+from everview.replication.backlog import COUNTED
 from everview.replication.closing import Closing, checked_moment
 from everview.replication.evolving import comes_back, evolve_store
+from everview.replication.giving_up import checked_days
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
@@ -85,16 +87,26 @@ class Site:
         *,
         name: str = "",
         hosts: Iterable[str] | None = None,
+        expiry_days: int | None = None,
     ) -> Self:
         """Open a store, or create it; ":memory:" keeps it in memory.
 
         A new store needs a program. An existing one must have been made for the same program, which need
         not be given again. `hosts` names the relations and views that the site has, all if it is left out; a
-        view needs no inputs here, for other sites feed it. Naming more of them later adds those.
+        view needs no inputs here, for other sites feed it. Naming more of them later adds those. A member of
+        whom nothing was heard for `expiry_days` days is given up; 90 at first, and then as last declared.
         """
         if not os.fspath(path):
             raise StoreError("an empty path names no file; ':memory:' keeps a store in memory", path="")
-        return cls(Store(os.fsdecode(path), program, name, hosts=hosts))
+        days = None if expiry_days is None else checked_days(expiry_days)
+        site = cls(Store(os.fsdecode(path), program, name, hosts=hosts))
+        if days is not None:
+            try:
+                site.replica.declare_expiry(days)
+            except BaseException:
+                site.close()
+                raise
+        return site
 
     @property
     def program(self) -> Program:
@@ -244,7 +256,7 @@ class Site:
     def status(self) -> dict[str, Any]:
         """Return what there is to know about the store: its name, size, commits, and failed expressions."""
         found = self._reading.status(inside=self._inside)
-        return found if self._inside else found | {"replication": self._replica.status()}
+        return found if self._inside else found | {"replication": self._replica.status(counted=COUNTED)}
 
     # Other sites
 
@@ -264,6 +276,16 @@ class Site:
         """
         self._require_no_transaction()
         return sync_with(self.replica, peer, token=token, ca=ca, progress=progress)
+
+    def expire(self, member: str) -> str:
+        """Give a member up that will not come back, or not soon; return its incarnation.
+
+        It is named by its name or incarnation, as `status` has them; DataError with those there are if it is
+        not one. Nobody waits for it any longer. Should it come back it joins again by a snapshot, and what it
+        wrote that nobody had seen is kept.
+        """
+        self._require_no_transaction()
+        return self._replica.give_up(member)
 
     def transport(self, on_progress: OnProgress | None = None) -> Transport:  # noqa: ARG002 - it is there at once
         """Return the way to this site for others in this process."""

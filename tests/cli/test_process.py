@@ -36,6 +36,7 @@ COMMANDS += [
     "backup",
     "restore",
     "migrate",
+    "expire",
     "doctor",
     "package",
     "simulate",

@@ -115,7 +115,7 @@ def test_a_wider_relation_takes_and_does_not_give(fleet, caplog):
 @pytest.mark.parametrize("widens", [True, False])
 def test_a_sender_that_goes_over_between_two_pages(fleet, monkeypatch, widens):
     """What it had reached is a place in tables that are others now."""
-    monkeypatch.setattr(telling.Teller.__init__, "__kwdefaults__", {"expiry_days": 90, "page_rows": 7})
+    monkeypatch.setattr(telling.Teller.__init__, "__kwdefaults__", {"page_rows": 7})
     narrow, wide = "CREATE TABLE n (a BIGINT NOT NULL);", "CREATE TABLE n (a BIGINT NOT NULL, b TEXT);"
     sender, reader = fleet.open("sender", narrow), fleet.open("reader", wide if widens else narrow + S)
     rows = [(n,) for n in range(1000, 1040)]
@@ -131,7 +131,7 @@ def test_a_sender_that_goes_over_between_two_pages(fleet, monkeypatch, widens):
 
 
 def test_rows_of_several_pages_are_widened(fleet, monkeypatch):
-    monkeypatch.setattr(telling.Teller.__init__, "__kwdefaults__", {"expiry_days": 90, "page_rows": 7})
+    monkeypatch.setattr(telling.Teller.__init__, "__kwdefaults__", {"page_rows": 7})
     old, new = fleet.open("old", R + K), fleet.open("new", WIDE + K)
     old.insert("r", [(n, "x") for n in range(50)])
     new.insert("k", [(n, "y") for n in range(50)])

@@ -197,8 +197,6 @@ def test_a_store_that_was_put_back_to_before_it_met_anyone_is_recognised_though_
 
 def test_an_expired_member_returns_with_its_own_writes(world):
     a, b, c = world.sites(3)
-    for site in (a, b, c):
-        site._replica._expiry_days = 90
     write_some(a, 1)
     write_some(a, 2)
     talk(a, b, c)

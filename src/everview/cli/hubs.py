@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from everview.cli.durations import whole_days
 from everview.cli.listening import (
     AllowWrite,
     Cert,
@@ -86,6 +87,10 @@ def hub(  # noqa: PLR0913 - as many as there are options
         int,
         typer.Option("--backlog", metavar="ROWS", min=1, help="Refuse pushes while more rows wait."),
     ] = 2_000_000,
+    expiry: Annotated[
+        str,
+        typer.Option("--expiry", metavar="DAYS", help="Give up a member that was not heard of for so long."),
+    ] = "90d",
     host: Host = "127.0.0.1",
     port: Port = 8440,
     tokens: TokensFile = None,
@@ -104,6 +109,7 @@ def hub(  # noqa: PLR0913 - as many as there are options
     Example: everview hub --store /data/rescue --program rescue.sql --port 8440 --tokens tokens.toml
     """
     check_tokens(tokens, insecure=insecure)
+    limit = whole_days(expiry)
     if not _MASTER.fullmatch(master.strip()):
         raise typer.BadParameter(f"{master!r} is no master of Spark's; say local[*] or spark://host:port")
     settings = dict(_setting(one) for one in conf or [])
@@ -128,7 +134,15 @@ def hub(  # noqa: PLR0913 - as many as there are options
         from everview.server.hubs import HubService  # noqa: PLC0415
 
         opened = stack.enter_context(
-            Hub.open(store, parsed, spark=spark, name=name, freshness=freshness, options=options or None)
+            Hub.open(
+                store,
+                parsed,
+                spark=spark,
+                name=name,
+                freshness=freshness,
+                expiry_days=limit,
+                options=options or None,
+            )
         )
         with SyncMeter() as meter:
             opened.transport(meter).close()  # makes the gate, which may take a while

@@ -5,12 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from everview.cli.options import count, size
+from everview.planner.published import view_of
 
-__all__ = ["print_replication"]
+__all__ = ["print_replication", "site_name"]
+
+_EXPIRY_DAYS = 90
+"""What goes without saying."""
 
 _LEAST = 8
 """So many digits of an incarnation tell it from the others."""
@@ -18,22 +22,26 @@ _LEAST = 8
 
 def print_replication(state: Mapping[str, Any]) -> None:
     """Print peers, members with their lag, what is held back for whom, and what waits; nothing if alone."""
-    if not (state["peers"] or state["members"] or state["readers"] or state["provisional"]):
+    alone = not (state["peers"] or state["members"] or state["readers"] or state["provisional"])
+    if not alone or state["expiry_days"] != _EXPIRY_DAYS:
+        limit = count(state["expiry_days"], "day")
+        sys.stdout.write(f"{'given up:':20}members not heard of for {limit}\n")
+    if alone:
         return
     if state["provisional"]:
-        waits = ", ".join(state["provisional"])
+        waits = ", ".join(_names(state["provisional"]))
         sys.stdout.write(f"waits to be listed:  {waits}\n")
     _print_table(
         "peer",
         [
-            (peer["address"], _site(peer), f"synced {_ago(peer['synced_us'])}", _cursors(peer["cursors"]))
+            (peer["address"], site_name(peer), f"synced {_ago(peer['synced_us'])}", _cursors(peer["cursors"]))
             for peer in state["peers"]
         ],
     )
     _print_table("member", [_member(member) for member in state["members"]])
     _print_table("reader", [_member(reader) for reader in state["readers"]])
     _print_table("published", [_published(name, view) for name, view in state["published"].items()])
-    _print_table("held", [_held(name, held) for name, held in state["held"].items()])
+    _print_table("held", [_held(name, held) for name, held in _by_name(state["held"]).items()])
     for label, number in (
         ("from the future", state["from_the_future"]),
         ("rows not allowed", state["dropped_rows"]),
@@ -50,7 +58,35 @@ def _member(member: Mapping[str, Any]) -> tuple[str, ...]:
         lag = "expired"
     else:
         lag = f"{count(member['lag'], 'commit')} behind" if member["lag"] else "has everything"
-    return _site(member), lag, f"heard {_ago(member['heard_us'])}", f"holds {', '.join(member['holds'])}"
+        lag += _waiting(member.get("waiting"))
+    holds = ", ".join(_names(member["holds"]))
+    return site_name(member), lag, f"heard {_ago(member['heard_us'])}", f"holds {holds}"
+
+
+def _waiting(waiting: Mapping[str, Any] | None) -> str:
+    """What there is to be sent; of who reads published views nobody counts it."""
+    if waiting is None or not waiting["rows"]:
+        return ""
+    more = "more than " if waiting["more"] else ""
+    return f", {more}{count(waiting['rows'], 'row')} wait{'s' if waiting['rows'] == 1 else ''}"
+
+
+def _names(streams: Iterable[str]) -> list[str]:
+    """The relations and views that streams tell of, each once."""
+    return sorted(set(map(view_of, streams)))
+
+
+def _by_name(held: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """What is held of a view, of all its streams together."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for stream, one in held.items():
+        name = view_of(stream)
+        before = found.get(name, {"dead_rows": 0, "waiting_for": []})
+        found[name] = {
+            "dead_rows": before["dead_rows"] + one["dead_rows"],
+            "waiting_for": sorted({*before["waiting_for"], *one["waiting_for"]}),
+        }
+    return found
 
 
 def _published(name: str, view: Mapping[str, Any]) -> tuple[str, ...]:
@@ -65,7 +101,8 @@ def _held(relation: str, held: Mapping[str, Any]) -> tuple[str, ...]:
     return relation, count(held["dead_rows"], "dead row"), f"waiting for {waiting}" if waiting else "stable"
 
 
-def _site(site: Mapping[str, Any]) -> str:
+def site_name(site: Mapping[str, Any]) -> str:
+    """A site as people see it: its name, and enough of its incarnation."""
     short = str(site["incarnation"])[:_LEAST]
     return f"{site['name']} ({short})" if site["name"] else short
 
@@ -76,7 +113,11 @@ def _cursors(cursors: Mapping[str, int]) -> str:
         return "nothing read"
     if len(set(cursors.values())) == 1:
         return f"read up to {next(iter(cursors.values())):,}"
-    return "read up to " + ", ".join(f"{name} {head:,}" for name, head in cursors.items())
+    least: dict[str, int] = {}
+    for stream, head in cursors.items():
+        name = view_of(stream)
+        least[name] = min(head, least.get(name, head))
+    return "read up to " + ", ".join(f"{name} {head:,}" for name, head in least.items())
 
 
 def _ago(microseconds: int) -> str:

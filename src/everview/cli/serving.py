@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from everview.cli.durations import seconds
+from everview.cli.durations import days, seconds
 from everview.cli.listening import (
     AllowWrite,
     Cert,
@@ -23,7 +23,7 @@ from everview.cli.listening import (
     say_ready,
 )
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
-from everview.cli.options import Debug, Json, StoreOption, open_store, print_json
+from everview.cli.options import Debug, Expiry, Json, StoreOption, open_store, print_json
 from everview.cli.programs import loaded_program
 from everview.cli.syncing import Authority
 
@@ -59,6 +59,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
         str, typer.Option("--every", metavar="TIME", help="Sync with peers at least this often.")
     ] = "5s",
     ca: Authority = None,
+    expiry: Expiry = None,
     allow_write: AllowWrite = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
@@ -69,7 +70,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
     Example: everview serve --store rescue.db --program rescue.sql --port 8440 --tokens tokens.toml
     """
     check_tokens(tokens, insecure=insecure)
-    pause = seconds(every)
+    pause, limit = seconds(every), days(expiry)
     from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
     from everview.console import Console, SiteSubject  # noqa: PLC0415
@@ -80,9 +81,10 @@ def serve(  # noqa: PLR0913 - as many as there are options
     with ExitStack() as stack:
         stack.enter_context(logging_to_stderr(log_format, log_level))
         if program is None:
-            site = stack.enter_context(open_store(store))
+            site = stack.enter_context(open_store(store, limit))
         else:
-            site = stack.enter_context(Site.open(store, loaded_program(program), name=name))
+            parsed = loaded_program(program)
+            site = stack.enter_context(Site.open(store, parsed, name=name, expiry_days=limit))
         access = None if tokens is None else Tokens(tokens, list(site.program.names()))
         ways = [reach(one, ca=ca) for one in peer or []]
         service = SiteService(site.replica)

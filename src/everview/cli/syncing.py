@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.durations import seconds
-from everview.cli.options import Debug, Json, StoreOption, count, open_store, print_json, size
+from everview.cli.durations import days, seconds
+from everview.cli.options import Debug, Expiry, Json, StoreOption, count, open_store, print_json, size
 from everview.errors import EverviewError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def sync(
         str, typer.Option("--every", metavar="TIME", help="With --watch, sync at least this often.")
     ] = "5s",
     ca: Authority = None,
+    expiry: Expiry = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
@@ -57,8 +58,8 @@ def sync(
     """
     from everview.replication.transports.reach import reach  # noqa: PLC0415 - not needed for --help
 
-    pause = seconds(every)
-    with open_store(store) as site, ExitStack() as stack:
+    pause, limit = seconds(every), days(expiry)
+    with open_store(store, limit) as site, ExitStack() as stack:
         ways = [reach(peer, ca=ca) for peer in peers]
         for way in ways:
             stack.callback(way.close)

@@ -39,6 +39,7 @@ from everview.planner.published import published_stream
 from everview.replication.closing import checked_moment
 from everview.replication.publishing import new_epoch
 from everview.replication.replica import Replica
+from everview.replication.state import EXPIRY_DAYS
 
 __all__ = ["Announced", "Columns", "Gate"]
 
@@ -164,7 +165,9 @@ class _FencedStore(Store):
 class Gate:
     """A replica of the program's relations that belongs to the hub of an epoch."""
 
-    def __init__(self, path: str, program: Program, name: str, epoch: int) -> None:
+    def __init__(
+        self, path: str, program: Program, name: str, epoch: int, *, expiry_days: int = EXPIRY_DAYS
+    ) -> None:
         self._store = _FencedStore(path, program, name)
         try:
             with self._store.writing() as connection:
@@ -176,6 +179,7 @@ class Gate:
             self._store.claim(epoch)
             self._writing = Writing(self._store)
             self.replica = Replica(self._store, self._writing)
+            self.replica.declare_expiry(expiry_days)
         except BaseException:
             self._store.close()
             raise

@@ -69,7 +69,7 @@ class Hub:
         self._runs = threading.Lock()
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - as many as there are options
         cls,
         uri: str | Path,
         program: Program,
@@ -80,6 +80,7 @@ class Hub:
         retain_refreshes: int = 100,
         retain_days: float = 7,
         consumer_days: float = 7,
+        expiry_days: int = 90,
         options: Mapping[str, str] | None = None,
     ) -> Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
@@ -87,12 +88,13 @@ class Hub:
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
         With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
         last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were;
-        what a stream of changes has not read is kept until it has given no sign for `consumer_days` days.
-        `options` are those of an object store (docs/OBJECT_STORES.md).
+        what a stream of changes has not read is kept until it has given no sign for `consumer_days` days. A
+        member of whom nothing was heard for `expiry_days` days is given up. `options` are those of an object
+        store (docs/OBJECT_STORES.md).
         StoreError when a live hub has the store open (see `lease`).
         """
         files = open_files(uri, options)
-        retention = Retention(retain_refreshes, retain_days, consumer_days)
+        retention = Retention(retain_refreshes, retain_days, consumer_days, expiry_days)
         kept = catalog(program)
         lease = hold(files)
         try:
@@ -217,6 +219,10 @@ class Hub:
     def replica(self) -> Replica:
         """The hub as transports and servers see it."""
         return self._store.gate(None).replica
+
+    def expire(self, member: str) -> str:
+        """Give a member up that will not come back, or not soon, as `Site.expire`; return its incarnation."""
+        return self.replica.give_up(member)
 
     def rebuild_gate(self, *, progress: OnProgress | None = None) -> None:
         """Make a new gate by the last refresh, where the one that goes with it is lost.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from everview.engines.sqlite.stamps import microseconds
-from everview.replication.membership import EXPIRY_US, Membership, declined
+from everview.replication.membership import Membership, declined
 from everview.replication.state import State
 from everview.replication.strangers import groups_of
 
@@ -73,7 +73,7 @@ class Belonging:
         """
         state = self.state
         since = state.bound.get(relation)
-        if since is None or since < self.membership.now_us() - EXPIRY_US:
+        if since is None or since < self.membership.now_us() - state.expiry_us:
             return True
         former = state.former[relation]
         return not any(

@@ -12,20 +12,15 @@ from collections.abc import Mapping
 from everview.engines.sqlite.streams import wholes_of
 from everview.language.relations import Semantics
 from everview.replication.knowledge import Knowledge
-from everview.replication.membership import EXPIRY_US, join
+from everview.replication.membership import join
 from everview.replication.readers import forget_readers
 from everview.replication.state import Told
 from everview.replication.strangers import settled
-
-EXPIRY_DAYS = EXPIRY_US / (24 * 3600 * 1_000_000)
-"""A member of whom nothing was heard for so long is given up: it holds up nobody's garbage any longer."""
 
 GRACE_US = 3600 * 1_000_000
 """What is dead and stable is kept for so long at least: until then a site that nobody has met yet may come
 with a row that the deletion had not seen, and lose to it as the causal lengths say.
 """
-
-_DAY_US = 24 * 3600 * 1_000_000
 
 
 def is_due(knowledge: Knowledge) -> bool:
@@ -33,13 +28,13 @@ def is_due(knowledge: Knowledge) -> bool:
     return knowledge.store.environment.now_us() >= knowledge.state.passed_us + GRACE_US
 
 
-def ripen(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: float) -> int:
+def ripen(knowledge: Knowledge, connection: sqlite3.Connection) -> int:
     """One pass: forget what was stable at the pass before, and note what is stable now."""
     state = knowledge.state
     engine = knowledge.store.engine
     wanted = state.ripe or engine.published or engine.partials or engine.feeding
     _agree(knowledge)
-    total = collect(knowledge, connection, expiry_days, state.ripe) if wanted else 0
+    total = collect(knowledge, connection, state.ripe) if wanted else 0
     state.passed_us = knowledge.store.environment.now_us()
     stable = {name: knowledge.membership.stable(name) for name in knowledge.store.engine.program.relations}
     state.ripe = {name: Told(vector, passed) for name, (vector, passed) in stable.items() if vector}
@@ -49,7 +44,6 @@ def ripen(knowledge: Knowledge, connection: sqlite3.Connection, expiry_days: flo
 def collect(
     knowledge: Knowledge,
     connection: sqlite3.Connection,
-    expiry_days: float,
     ripe: Mapping[str, Told] | None = None,
 ) -> int:
     """Expire who stays away too long, and forget what is stable; return how many rows were forgotten.
@@ -58,7 +52,7 @@ def collect(
     """
     membership, state, engine = knowledge.membership, knowledge.state, knowledge.store.engine
     relations = engine.program.relations
-    limit = knowledge.store.environment.now_us() - int(expiry_days * _DAY_US)
+    limit = knowledge.store.environment.now_us() - state.expiry_us
     for incarnation in membership.absent(limit) if state.joined else knowledge.groups.lost_sponsors(limit):
         membership.expire(incarnation)
     forget_readers(state, limit)

@@ -10,6 +10,7 @@ from everview.engines.sqlite.examining import Finding
 from everview.engines.sqlite.names import CONFLICTS, STORE
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
+from everview.planner.published import view_of
 from everview.replication.knowledge import Knowledge
 from everview.replication.status import replication_status
 
@@ -48,7 +49,9 @@ def _members(state: dict[str, Any]) -> Iterator[Finding]:
     members = [one for one in state["members"] if not one["expired"]]
     for name, held in state["held"].items():
         if held["waiting_for"]:
-            text = f"{held['dead_rows']:,} dead rows of {name} are kept for {', '.join(held['waiting_for'])}"
-            yield Finding("fine", "sites", f"{text}, until they have synced, or have been away for 90 days")
+            kept_for = ", ".join(held["waiting_for"])
+            text = f"{held['dead_rows']:,} dead rows of {view_of(name)} are kept for {kept_for}"
+            days = f"{state['expiry_days']:,} day{'' if state['expiry_days'] == 1 else 's'}"
+            yield Finding("fine", "sites", f"{text}, until they have synced, or have been away for {days}")
     behind = sum(1 for one in members if one["lag"])
     yield Finding("fine", "sites", f"other members: {len(members)}; behind: {behind}")

@@ -21,9 +21,6 @@ from everview.engines.sqlite.streams import wholes_of
 from everview.replication.rolls import Listed
 from everview.replication.state import Holding, State, Told
 
-EXPIRY_US = 90 * 24 * 3600 * 1_000_000
-"""A member of whom nothing was heard for so long is given up: it holds up nobody any longer."""
-
 Inputs = Callable[[str], tuple[str, ...]]
 """Stream → the base relations it tells of; nothing for a stream that the program does not have."""
 

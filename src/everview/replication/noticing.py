@@ -129,5 +129,6 @@ def _rest(state: State, own: str) -> bytes:
             state.charge,
             state.inputs,
             len(state.readers),
+            state.expiry_days,
         )
     )

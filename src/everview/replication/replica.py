@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from everview.replication.backlog import LOOKED_AT
 from everview.replication.batches import Batches
 from everview.replication.collecting import collect, is_due, ripen
 from everview.replication.convergence import convergence
+from everview.replication.giving_up import checked_days, the_member
 from everview.replication.renewal import renew
 from everview.replication.report import OnProgress
 from everview.replication.status import member_status, replication_status
@@ -28,7 +30,7 @@ class Replica(Batches):
         """Forget what is dead and stable; return how many rows."""
         with self._committing() as connection:
             self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
-            return collect(self._knowledge, connection, self._expiry_days)
+            return collect(self._knowledge, connection)
 
     def tidy(self) -> int:
         """Forget what has been dead and stable for a while, now and then; return how many rows."""
@@ -36,7 +38,7 @@ class Replica(Batches):
             return 0
         with self._committing() as connection:
             self._knowledge.membership.advance(self._writing.commit.version - 1, self._store.clock.last)
-            return ripen(self._knowledge, connection, self._expiry_days)
+            return ripen(self._knowledge, connection)
 
     def expire(self, incarnation: str) -> bool:
         """Give a member up: it is no longer waited for, and must join anew."""
@@ -44,6 +46,42 @@ class Replica(Batches):
             expired = self._knowledge.membership.expire(incarnation)
             self._knowledge.groups.lose_expired_sponsors()
             return expired
+
+    def give_up(self, member: str) -> str:
+        """Give a member up that is named by its name or incarnation; return the incarnation.
+
+        DataError, with those there are, unless it is one other member that was not given up before.
+        """
+        with self._committing():
+            found = the_member(self._knowledge, member)
+            self._knowledge.membership.expire(found)
+            self._knowledge.groups.lose_expired_sponsors()
+            return found
+
+    def find_member(self, member: str) -> dict[str, Any]:
+        """Return what is known of the member that `give_up` would give up."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            found = the_member(self._knowledge, member)
+            status = member_status(self._knowledge, self._store.writer.connection)
+            (told,) = (one for one in status["members"] if one["incarnation"] == found)
+            return dict(told)
+
+    def declare_expiry(self, days: int) -> None:
+        """Give members up from now on when nothing was heard of them for so many days; the store keeps it."""
+        checked = checked_days(days)
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            if self._knowledge.state.expiry_days == checked:
+                return
+            try:
+                with self._store.writing() as connection:
+                    self._knowledge.refresh(connection)
+                    self._knowledge.state.expiry_days = checked
+                    self._knowledge.save(connection)
+            except BaseException:
+                self._knowledge.forget()
+                raise
 
     def renew(self) -> None:
         """Take a new incarnation: the store is of an earlier time, though opening did not notice."""
@@ -95,13 +133,13 @@ class Replica(Batches):
             self._knowledge.refresh(self._store.writer.connection)
             return member_status(self._knowledge, self._store.writer.connection)
 
-    def status(self) -> dict[str, Any]:
-        """Return what there is to say about other sites."""
+    def status(self, *, counted: int = LOOKED_AT) -> dict[str, Any]:
+        """Return what there is to say about other sites; of what waits, so many rows of a relation."""
         with self._store.exclusive():
             connection = self._store.writer.connection
             self._knowledge.refresh(connection)
             self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
-            found = replication_status(self._knowledge, connection)
+            found = replication_status(self._knowledge, connection, counted)
             return found if self.closing is None else found | {"windows": self.closing.status()}
 
     def convergence(self) -> list[dict[str, Any]]:

@@ -8,6 +8,11 @@ import msgspec
 
 from everview.replication.messages import Cursor
 
+EXPIRY_DAYS = 90
+"""A member of whom nothing was heard for so long is given up, unless the site declares another limit."""
+
+DAY_US = 24 * 3600 * 1_000_000
+
 
 class Holding(msgspec.Struct, frozen=True):
     """A member holds a stream while `length` is odd. It never changes: another takes its place.
@@ -122,6 +127,13 @@ class State(msgspec.Struct):
     """The incarnation that is in charge of the source for which this store writes; empty for the first."""
     readers: dict[str, Reader] = {}
     """Who reads published views from here, the one that was heard of last at the end."""
+    expiry_days: int = EXPIRY_DAYS
+    """A member of whom nothing was heard for so long is given up: it holds up nobody any longer."""
+
+    @property
+    def expiry_us(self) -> int:
+        """The same in microseconds."""
+        return self.expiry_days * DAY_US
 
 
 _ENCODER = msgspec.msgpack.Encoder()

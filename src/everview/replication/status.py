@@ -8,14 +8,21 @@ from typing import Any
 from everview.engines.sqlite.names import CONFLICTS, PAGES, STORE
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.stamps import microseconds
+from everview.planner.published import view_of
+from everview.replication.backlog import LOOKED_AT, Backlog, Behind
 from everview.replication.knowledge import Knowledge
 from everview.replication.partials import partials_status
 from everview.replication.publishing import publishing_status
 from everview.replication.readers import readers_status
 
 
-def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return members with their lag, peers, what is held for whom, and what waits; all plain values."""
+def replication_status(
+    knowledge: Knowledge, connection: sqlite3.Connection, counted: int = LOOKED_AT
+) -> dict[str, Any]:
+    """Return members with their lag, peers, what is held for whom, and what waits; all plain values.
+
+    Of what waits for a member at most so many rows of a relation are `counted`.
+    """
     state, own = knowledge.state, knowledge.incarnation
     head, shown = connection.execute(f"SELECT version, shown FROM {STORE}").fetchone()
     pages, waiting = connection.execute(
@@ -25,6 +32,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
         "incarnation": own,
         "head": head,
         "shown": shown,
+        "expiry_days": state.expiry_days,
         "groups": dict(sorted(state.joined.items())),
         "provisional": sorted(state.provisional),
         "peers": [
@@ -37,7 +45,7 @@ def replication_status(knowledge: Knowledge, connection: sqlite3.Connection) -> 
             }
             for address, peer in sorted(state.peers.items())
         ],
-        "members": [_member(knowledge, incarnation, head) for incarnation in _others(knowledge)],
+        "members": _members(knowledge, connection, counted),
         "readers": readers_status(state, knowledge.store.engine, connection),
         "held": _held(knowledge, connection),
         "from_the_future": sum(
@@ -58,14 +66,14 @@ def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[
     head = knowledge.head(connection)
     return {
         "head": head,
-        "members": [_member(knowledge, incarnation, head) for incarnation in _others(knowledge)],
+        "members": _members(knowledge, connection, LOOKED_AT),
         "readers": readers_status(knowledge.state, knowledge.store.engine, connection),
         "dropped_rows": knowledge.state.dropped,
         "conflicts": connection.execute(f"SELECT count(*) FROM {CONFLICTS}").fetchone()[0],
     }
 
 
-def _others(knowledge: Knowledge) -> list[str]:
+def others(knowledge: Knowledge) -> list[str]:
     """All other members; a stand-in, which is no site, only where it is waited for."""
     membership = knowledge.membership
     waited = {
@@ -78,7 +86,14 @@ def _others(knowledge: Knowledge) -> list[str]:
     )
 
 
-def _member(knowledge: Knowledge, incarnation: str, head: int) -> dict[str, Any]:
+def _members(knowledge: Knowledge, connection: sqlite3.Connection, counted: int) -> list[dict[str, Any]]:
+    members, backlog = others(knowledge), Backlog(knowledge, connection, counted)
+    for incarnation in members:
+        backlog.add(incarnation)
+    return [_member(knowledge, incarnation, backlog.of(incarnation)) for incarnation in members]
+
+
+def _member(knowledge: Knowledge, incarnation: str, behind: Behind) -> dict[str, Any]:
     state = knowledge.state
     told = state.known.get(incarnation, {})
     holds = sorted(
@@ -86,14 +101,15 @@ def _member(knowledge: Knowledge, incarnation: str, head: int) -> dict[str, Any]
         for stream, groups in state.members[incarnation].items()
         if any(held.length % 2 for held in groups.values())
     )
-    seen = [t.vector.get(knowledge.incarnation, 0) for whole, t in told.items() if ">" not in whole]
     return {
         "incarnation": incarnation,
         "name": state.names.get(incarnation, ""),
         "holds": holds,
+        "names": sorted(set(map(view_of, holds))),
         "expired": incarnation in state.expired,
         "heard_us": max((microseconds(t.reading) for t in told.values()), default=0),
-        "lag": head - min(seen) if seen else head,
+        "lag": behind.commits,
+        "waiting": {"rows": behind.rows, "more": behind.more},
         "read": max((c.head for c in state.cursors.get(incarnation, {}).values()), default=0),
     }
 

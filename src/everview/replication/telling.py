@@ -25,7 +25,6 @@ from everview.language.windowed import CLOSED
 from everview.replication import partials, publishing, renewal, serving, setting_back
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
-from everview.replication.collecting import EXPIRY_DAYS
 from everview.replication.gossip import (
     Register,
     Tidings,
@@ -67,11 +66,10 @@ class Teller:
         store: Store,
         writing: Writing,
         *,
-        expiry_days: float = EXPIRY_DAYS,
         page_rows: int = PAGE_ROWS,
     ) -> None:
         self._store, self._writing = store, writing
-        self._expiry_days, self._page_rows = expiry_days, page_rows
+        self._page_rows = page_rows
         self._knowledge = Knowledge(store)
         self._rolls = Rolls()
         # Reader → of whom it was last told in full, where not all fits.

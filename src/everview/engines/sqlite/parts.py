@@ -28,6 +28,15 @@ class Position(NamedTuple):
     key: Row = ()
 
 
+class Brought(NamedTuple):
+    """How many rows a local commit wrote or brought that are of one origin: a site, and its commit."""
+
+    version: int
+    site: int
+    commit: int
+    rows: int
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Some rows of a part, in the order of positions; `reached` is where to go on, None at the end.
@@ -134,3 +143,6 @@ class Held(Part, Protocol):
 
     def garbage(self, connection: sqlite3.Connection) -> int:
         """Return how many dead rows are held."""
+
+    def brought(self, connection: sqlite3.Connection, since: int, most: int) -> list[Brought]:
+        """Return what commits after `since` brought, the newest first, of about `most` rows."""

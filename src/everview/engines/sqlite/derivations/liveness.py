@@ -14,7 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.engines.sqlite.ids import Ids, halved, ids_of, joined
-from everview.engines.sqlite.parts import CHUNK_BYTES, ID, OPTIONAL_ID, Arrival, Chunk, PartColumn, Position
+from everview.engines.sqlite.parts import (
+    CHUNK_BYTES,
+    ID,
+    OPTIONAL_ID,
+    Arrival,
+    Brought,
+    Chunk,
+    PartColumn,
+    Position,
+)
 from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.relations.staging import pour, poured
 from everview.language.relations import Relation
@@ -185,6 +194,10 @@ class Liveness(ABC):
     def version_ddl(self) -> list[str]:
         """Return what creates the indexes by which changes and garbage are found."""
         return self.lattice.version_ddl()
+
+    def brought(self, connection: sqlite3.Connection, since: int, most: int) -> list[Brought]:
+        """Return what commits after `since` brought, the newest first, of about `most` rows."""
+        return self.lattice.brought(connection, since, most)
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -80,6 +80,10 @@ class BagRelation(EntriesRelation):
         return (*map(value, self.relation.schema), INTEGER, SITE, COUNT)
 
     @property
+    def origin(self) -> tuple[str, str]:
+        return "isite", "iseq"
+
+    @property
     def _sent(self) -> list[str]:
         return ["e.w", "e.isite", "e.iseq"]
 

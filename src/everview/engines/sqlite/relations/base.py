@@ -26,7 +26,7 @@ from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, same_row
 from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_columns
-from everview.engines.sqlite.parts import CHUNK_BYTES, Arrival, Chunk, PartColumn, Position, Row
+from everview.engines.sqlite.parts import CHUNK_BYTES, Arrival, Brought, Chunk, PartColumn, Position, Row
 from everview.engines.sqlite.places import beyond, told
 from everview.engines.sqlite.relations.commit import Commit
 from everview.language.relations import Relation, Semantics
@@ -111,6 +111,34 @@ class StoredRelation(ABC):
     def travelling(self) -> str:
         """The table whose rows travel, with their versions and origins."""
         return self.table.name
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """The site and the commit of a row's origin, as terms over its columns in that table."""
+        return "site", "iif(site = 0, version, seq)"
+
+    def brought(self, connection: sqlite3.Connection, since: int, most: int) -> list[Brought]:
+        """Return what commits after `since` brought, the newest first, of about `most` rows.
+
+        Nothing while nobody reads this table, for then it has no index to find them by.
+        """
+        has_index = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
+        if connection.execute(has_index, (f"{self.travelling}_version",)).fetchone() is None:
+            return []
+        site, commit = self.origin
+        newest = " UNION ALL ".join(
+            f"SELECT * FROM (SELECT version, {site} AS s, {commit} AS c FROM {table} "
+            "WHERE version > ?1 ORDER BY version DESC LIMIT ?2)"
+            for table in self._versioned
+        )
+        grouped = "GROUP BY version, s, c ORDER BY version DESC"
+        counted = f"SELECT version, s, c, count(*) FROM ({newest}) {grouped}"
+        return [Brought(*found) for found in connection.execute(counted, (since, most))]
+
+    @property
+    def _versioned(self) -> tuple[str, ...]:
+        """The tables that have rows with versions."""
+        return (self.travelling,)
 
     # Writing here.
 

@@ -58,6 +58,10 @@ class KeyedRelation(StoredRelation):
     def tables(self) -> tuple[str, ...]:
         return (self.table.name, self.future)
 
+    @property
+    def _versioned(self) -> tuple[str, ...]:
+        return self.tables
+
     def ddl(self) -> list[str]:
         extras = [
             *self.table.columns,
