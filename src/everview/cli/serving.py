@@ -83,7 +83,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
             site = stack.enter_context(open_store(store))
         else:
             site = stack.enter_context(Site.open(store, loaded_program(program), name=name))
-        access = None if tokens is None else Tokens(tokens, list(site.program.names()))
+        access = None if tokens is None else Tokens(tokens, program=site.program)
         ways = [reach(one, ca=ca) for one in peer or []]
         service = SiteService(site.replica)
         console = Console(SiteSubject(site), writes=allow_write, open_to_all=access is None)
@@ -106,7 +106,18 @@ def token(
     ] = None,
     write: Annotated[
         list[str] | None,
-        typer.Option("--write", metavar="NAME", help="What it may write; repeated, or *.", show_default="*"),
+        typer.Option(
+            "--write",
+            metavar="NAME",
+            help="What it may write; repeated, or *. Relations have to be readable, too.",
+            show_default="* if it may read everything, else nothing",
+        ),
+    ] = None,
+    program: Annotated[
+        Path | None,
+        typer.Option(
+            "--program", "-p", help="The program's file, by which the names are checked.", show_default=False
+        ),
     ] = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="It may read metrics; and, unless said, nothing else.")
@@ -121,10 +132,14 @@ def token(
 
     Example: everview token --site drone-7 --write visit >> tokens.toml
     """
-    from everview.replication.tokens import make_token  # noqa: PLC0415 - not needed for --help
+    from everview.cli.granting import check_grant  # noqa: PLC0415 - not needed for --help
+    from everview.replication.tokens import make_token  # noqa: PLC0415
 
+    reads = _names(read, [] if metrics else "*")
+    writes = _names(write, [] if metrics or reads != "*" else "*")
+    rights = {"read": reads, "write": writes}
+    check_grant(site, reads, writes, None if program is None else loaded_program(program))
     made, digest = make_token()
-    rights = {"read": _names(read, metrics=metrics), "write": _names(write, metrics=metrics)}
     if as_json:
         print_json({"token": made, "site": site, "sha256": digest, **rights, "metrics": metrics})
         return
@@ -136,9 +151,9 @@ def token(
     typer.echo(f"token for {site}, shown only now: {made}", err=True)
 
 
-def _names(given: list[str] | None, *, metrics: bool) -> str | list[str]:
+def _names(given: list[str] | None, unsaid: str | list[str]) -> str | list[str]:
     if given is None:
-        return [] if metrics else "*"
+        return unsaid
     return "*" if "*" in given else given
 
 

@@ -1,0 +1,78 @@
+"""`everview token`, what servers say of tokens, and whom `sync` and `serve` send them to."""
+
+import tomllib
+
+import pytest
+from tests.cli.processes import process
+from typer.testing import CliRunner
+
+from everview.cli.app import app
+
+
+def made(*words):
+    done = CliRunner().invoke(app, ["token", "--site", "sensor", *words])
+    return done.exit_code, done.stdout, " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("by_program", [False, True])
+def test_a_token_to_write_what_it_may_not_read_is_not_made(stores, by_program):
+    words = ["--program", "p.sql"] if by_program else []
+    for read in (["--read", "per_place"], ["--read", "per_place", "--write", "*"]):
+        status, out, said = made(*read, *([] if "*" in read else ["--write", "visit"]), *words)
+        assert (status, out) == (1, "")
+        assert said.startswith("error: sensor may write ")
+        assert "a site reads a relation before it sends rows of it; say " in said
+    status, out, _ = made("--read", "per_place", "--read", "visit", "--write", "visit", *words)
+    assert status == 0
+    assert tomllib.loads(out)["token"][0]["write"] == ["visit"]
+
+
+def test_a_view_may_be_written_without_being_read(stores):
+    words = ["--read", "visit", "--write", "per_place"]
+    assert made(*words)[0] == 1
+    status, out, _ = made(*words, "--program", "p.sql")
+    assert status == 0
+    assert tomllib.loads(out)["token"][0]["write"] == ["per_place"]
+
+
+def test_who_may_read_some_writes_nothing_unless_said():
+    for words, read, write in (
+        (["--read", "v"], ["v"], []),
+        (["--write", "r"], "*", ["r"]),
+        ([], "*", "*"),
+        (["--metrics"], [], []),
+        (["--metrics", "--read", "*"], "*", []),
+    ):
+        status, out, _ = made(*words)
+        (entry,) = tomllib.loads(out)["token"]
+        assert (status, entry["read"], entry["write"]) == (0, read, write)
+
+
+def test_a_token_is_checked_by_the_program(stores):
+    status, out, said = made("--read", "nosuch", "--program", "p.sql")
+    assert (status, out) == (1, "")
+    assert said == "error: nosuch is not in the program; it has link, per_place, person, seen, tag, visit"
+    status, out, said = made("--read", "per_place", "--program", "p.sql")
+    assert status == 0
+    assert tomllib.loads(out)["token"][0]["read"] == ["per_place"]
+    assert said.startswith(
+        "warning: sensor may read per_place, but not visit, which per_place needs. A view stays empty "
+        "without what it needs, unless that comes from elsewhere; "
+        'to give it here, say read = ["per_place", "visit"]'
+    )
+
+
+def test_a_server_says_what_is_wrong_with_its_tokens(stores, here):
+    def started(read, write):
+        (here / "t.toml").write_text(
+            f"[[token]]\nsite = 'b'\ntoken = 'long-enough-token'\nread = {read}\nwrite = {write}\n"
+        )
+        return process("serve", "--store", "a.db", "--port", "0", "--tokens", "t.toml")
+
+    with started(["per_place"], ["visit"]) as server:
+        assert server.wait(20) == 1
+        assert server.stderr.read().startswith("error: t.toml, token 1: b may write visit but not read it")
+    with started(["per_place"], []) as server:
+        assert server.stdout.readline().startswith("serving a.db")
+        warned = server.stderr.readline()
+        assert "t.toml, token 1: b may read per_place, but not visit, which per_place needs" in warned
