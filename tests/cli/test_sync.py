@@ -35,6 +35,7 @@ def test_a_folder(stores, run):
         "sent_bytes",
         "received_bytes",
         "skipped_files",
+        "denied",
     }
     run("sync", "--store", "a.db", "stick")
     assert places(run, "a.db") == places(run, "b.db") == ["a", "b"]

@@ -1,9 +1,11 @@
 """`everview token`, what servers say of tokens, and whom `sync` and `serve` send them to."""
 
+import json
+import signal
 import tomllib
 
 import pytest
-from tests.cli.processes import process
+from tests.cli.processes import process, serving
 from typer.testing import CliRunner
 
 from everview.cli.app import app
@@ -76,3 +78,49 @@ def test_a_server_says_what_is_wrong_with_its_tokens(stores, here):
         assert server.stdout.readline().startswith("serving a.db")
         warned = server.stderr.readline()
         assert "t.toml, token 1: b may read per_place, but not visit, which per_place needs" in warned
+
+
+# Whoever syncs is told what it was not allowed.
+
+
+@pytest.fixture
+def screen(stores, run, here):
+    """A store that hosts a view, and a token to read nothing else."""
+    run("init", "screen.db", "--program", "p.sql", "--name", "screen", "--hosts", "per_place")
+    made = CliRunner().invoke(app, ["token", "--site", "screen", "--read", "per_place", "--json"])
+    entry = json.loads(made.stdout)
+    (here / "t.toml").write_text(
+        f"[[token]]\nsite = 'screen'\nsha256 = '{entry['sha256']}'\nread = ['per_place']\n"
+    )
+    return entry["token"]
+
+
+def test_a_sync_says_what_was_not_allowed(screen, run, monkeypatch):
+    monkeypatch.setenv("EVERVIEW_TOKEN", screen)
+    with serving("--store", "a.db", "--tokens", "t.toml") as (_, address):
+        for _ in range(2):
+            said = run("sync", "--store", "screen.db", address).splitlines()
+            assert said[1:] == [f"not allowed at {address}: reading visit (needed for per_place)"]
+            assert said[0].startswith(f"{address}: 0 rows received (")
+        found = json.loads(run("sync", "--store", "screen.db", address, "--json"))
+        assert found["denied"] == [{"right": "read", "name": "visit", "needed_for": ["per_place"]}]
+
+
+def test_who_stays_in_sync_is_told_once(screen, here):
+    words = ["--watch", "--every", "50ms"]
+    with (
+        serving("--store", "a.db", "--tokens", "t.toml") as (_, address),
+        process("sync", "--store", "screen.db", address, *words, env={"EVERVIEW_TOKEN": screen}) as watcher,
+    ):
+        assert watcher.stdout.readline().startswith(f"{address}: 0 rows received (")
+        line = f"not allowed at {address}: reading visit (needed for per_place)\n"
+        assert watcher.stdout.readline() == line
+        text = (here / "t.toml").read_text()
+        (here / "t.toml").write_text(text.replace("['per_place']", "['per_place', 'visit']"))
+        assert watcher.stdout.readline().startswith(f"{address}: 1 row received (")
+        (here / "t.toml").write_text(text)
+        assert watcher.stdout.readline().startswith(f"{address}: 0 rows received (")
+        assert watcher.stdout.readline() == line
+        watcher.send_signal(signal.SIGTERM)
+        assert watcher.wait(30) == 0
+        assert watcher.stdout.read() == ""

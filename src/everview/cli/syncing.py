@@ -99,8 +99,8 @@ def _warn_of_namesakes(site: Site) -> None:
         )
 
 
-def show_report(peer: str, report: SyncReport, *, as_json: bool) -> None:
-    """Print what a sync moved."""
+def show_report(peer: str, report: SyncReport, *, as_json: bool, denied: bool = True) -> None:
+    """Print what a sync moved, and what was not allowed."""
     if as_json:
         print_json({"peer": peer, **report_object(report)})
         return
@@ -109,6 +109,8 @@ def show_report(peer: str, report: SyncReport, *, as_json: bool) -> None:
         f"{peer}: {count(report.received_rows, 'row')} received ({size(report.received_bytes)}), "
         f"{count(report.sent_rows, 'row')} sent ({size(report.sent_bytes)}){skipped}\n"
     )
+    if denied and report.denied:
+        sys.stdout.write(f"not allowed at {peer}: {report.told_denied()}\n")
     sys.stdout.flush()
 
 
