@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 import tomllib
 
 import pytest
@@ -9,6 +10,10 @@ from tests.cli.processes import process, serving
 from typer.testing import CliRunner
 
 from everview.cli.app import app
+from everview.language.program import Program
+from everview.replication.rights import ALL
+from everview.server import Listener
+from everview.site import Site
 
 
 def made(*words):
@@ -124,3 +129,91 @@ def test_who_stays_in_sync_is_told_once(screen, here):
         watcher.send_signal(signal.SIGTERM)
         assert watcher.wait(30) == 0
         assert watcher.stdout.read() == ""
+
+
+# A token goes to the server that made it, and to no other.
+
+
+class Seen:
+    """Lets everybody in, and remembers what came."""
+
+    def __init__(self):
+        self.tokens = set()
+
+    def rights(self, authorization):
+        self.tokens.add((authorization or "").removeprefix("Bearer "))
+        return ALL
+
+
+@pytest.fixture
+def two(stores):
+    """Two servers in this process, their addresses, and which tokens each was sent."""
+    with Site.open("a.db") as one, Site.open(":memory:", Program.load("p.sql"), name="c") as other:
+        first, second = Seen(), Seen()
+        with Listener(one.replica, first) as here, Listener(other.replica, second) as there:
+            yield here.address, there.address, first.tokens, second.tokens
+
+
+def test_one_token_is_for_one_server(two, run, fails, monkeypatch):
+    first, second, sent_first, sent_second = two
+    monkeypatch.setenv("EVERVIEW_TOKEN", "the-token-of-the-first")
+    said = fails("sync", "--store", "b.db", first, "stick", second)
+    assert said == (
+        f"EVERVIEW_TOKEN is one token, and would be sent to {first}, {second}; write a file of lines "
+        "with an address and the token that it made, and name it by --peer-tokens"
+    )
+    assert said.count("the-token") == 0
+    assert sent_first == sent_second == set()
+    run("sync", "--store", "b.db", first, f"{first}/", "stick")
+    assert sent_first == {"the-token-of-the-first"}
+    monkeypatch.delenv("EVERVIEW_TOKEN")
+    run("sync", "--store", "b.db", first, second)
+    assert sent_second == {""}
+
+
+def test_each_server_is_sent_its_own_token(two, run, here, monkeypatch):
+    first, second, sent_first, sent_second = two
+    monkeypatch.setenv("EVERVIEW_TOKEN", "not-sent-at-all")
+    (here / "peers").write_text(f"# whose is whose\n\n{first}/ token-1\n  {second.upper()}\ttoken-2\n")
+    run("sync", "--store", "b.db", first, second, "stick", "--peer-tokens", "peers")
+    assert (sent_first, sent_second) == ({"token-1"}, {"token-2"})
+    (here / "peers").write_text(f"{first} token-1\n{second}\n")
+    run("sync", "--store", "b.db", second, "--peer-tokens", "peers")
+    assert sent_second == {"token-2", ""}
+
+
+def test_a_server_that_stays_in_sync_with_two_sends_each_its_own(two, here):
+    first, second, sent_first, sent_second = two
+    words = ["serve", "--store", "b.db", "--port", "0", "--insecure", "--peer", first, "--peer", second]
+    with process(*words, env={"EVERVIEW_TOKEN": "one-for-both"}) as server:
+        assert server.wait(20) == 1
+        assert "EVERVIEW_TOKEN is one token" in server.stderr.read()
+    assert sent_first == sent_second == set()
+    (here / "peers").write_text(f"{first} token-1\n{second} token-2\n")
+    with process(*words, "--peer-tokens", "peers", "--every", "100ms") as server:
+        assert server.stdout.readline().startswith("serving b.db")
+        until = time.monotonic() + 20
+        while not (sent_first and sent_second):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    assert (sent_first, sent_second) == ({"token-1"}, {"token-2"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("http://127.0.0.1:1 secret\n", "peers has no token for http://127.0.0.1:2; add a line"),
+        ("secret http://127.0.0.1:2\n", "peers, line 1: a line is an address and its token"),
+        ("http://127.0.0.1:2 secret more\n", "peers, line 1: a line is an address and its token"),
+        ("http://127.0.0.1:2 secret\nhttp://127.0.0.1:2/ more\n", "peers, line 2: this address has a token"),
+        ("http://127.0.0.1:port secret\n", "peers, line 1: that is no address"),
+    ],
+)
+def test_a_file_of_tokens_that_is_wrong(stores, fails, here, text, said):
+    (here / "peers").write_text(text)
+    words = ["sync", "--store", "b.db", "http://127.0.0.1:2", "--peer-tokens", "peers"]
+    told = fails(*words)
+    assert said in told
+    assert "secret" not in told
+    (here / "peers").unlink()
+    assert "cannot read the tokens in peers: No such file" in fails(*words)

@@ -24,6 +24,7 @@ from everview.cli.listening import (
 )
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
 from everview.cli.options import Debug, Json, StoreOption, open_store, print_json
+from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.cli.programs import loaded_program
 from everview.cli.syncing import Authority
 
@@ -59,6 +60,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
         str, typer.Option("--every", metavar="TIME", help="Sync with peers at least this often.")
     ] = "5s",
     ca: Authority = None,
+    peer_tokens: PeerTokens = None,
     allow_write: AllowWrite = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
@@ -73,7 +75,6 @@ def serve(  # noqa: PLR0913 - as many as there are options
     from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
     from everview.console import Console, SiteSubject  # noqa: PLC0415
-    from everview.replication.transports.reach import reach  # noqa: PLC0415
     from everview.server import Listener, SiteService, Tokens  # noqa: PLC0415
     from everview.site import Site  # noqa: PLC0415
 
@@ -84,7 +85,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
         else:
             site = stack.enter_context(Site.open(store, loaded_program(program), name=name))
         access = None if tokens is None else Tokens(tokens, program=site.program)
-        ways = [reach(one, ca=ca) for one in peer or []]
+        ways = reach_all(peer or [], ca=ca, tokens=peer_tokens)
         service = SiteService(site.replica)
         console = Console(SiteSubject(site), writes=allow_write, open_to_all=access is None)
         listener = Listener(

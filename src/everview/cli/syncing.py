@@ -11,6 +11,7 @@ import typer
 
 from everview.cli.durations import seconds
 from everview.cli.options import Debug, Json, StoreOption, count, open_store, print_json, size
+from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.errors import EverviewError
 
 if TYPE_CHECKING:
@@ -46,20 +47,20 @@ def sync(
         str, typer.Option("--every", metavar="TIME", help="With --watch, sync at least this often.")
     ] = "5s",
     ca: Authority = None,
+    peer_tokens: PeerTokens = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
     """Push and pull: afterwards this store and every peer agree on what both host.
 
-    A server's token is taken from the environment variable EVERVIEW_TOKEN.
+    A server's token is taken from the environment variable EVERVIEW_TOKEN; the tokens of several servers from
+    the file that --peer-tokens names.
 
     Example: everview sync --store rescue.db https://base.example:8443 /media/stick/rescue
     """
-    from everview.replication.transports.reach import reach  # noqa: PLC0415 - not needed for --help
-
     pause = seconds(every)
     with open_store(store) as site, ExitStack() as stack:
-        ways = [reach(peer, ca=ca) for peer in peers]
+        ways = reach_all(peers, ca=ca, tokens=peer_tokens)
         for way in ways:
             stack.callback(way.close)
         if watch:
