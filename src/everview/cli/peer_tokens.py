@@ -48,7 +48,8 @@ def reach_all(peers: Sequence[str], *, ca: Path | None, tokens: Path | None) -> 
         if os.environ.get(TOKEN_VARIABLE) and len(set(servers.values())) > 1:
             raise DataError(
                 f"{TOKEN_VARIABLE} is one token, and would be sent to {', '.join(servers)}; "
-                "write a file of lines with an address and the token that it made, and name it by --peer-tokens"
+                "write a file of lines with an address and the token that it made, "
+                "and name it by --peer-tokens"
             )
         given = {}
     with ExitStack() as stack:
