@@ -22,7 +22,6 @@ ZEBRA = """
     CREATE MATERIALIZED VIEW zebra_view AS SELECT zebra_column FROM zebra_relation;
 """
 EMPTY = "CREATE TABLE t (a BIGINT)"
-ASK = httpx.Client(trust_env=False)
 PAGE = Path(__file__).parents[2] / "docs" / "SERVING.md"
 
 
@@ -37,6 +36,12 @@ def served(site, folder):
     routes = application(site.replica, access, service=service, pages=console).routes
     assert all(isinstance(route, Route) for route in routes)
     return Listener(site.replica, access, service=service, pages=console), {route.path for route in routes}
+
+
+@pytest.fixture
+def ask():
+    with httpx.Client(trust_env=False) as client:
+        yield client
 
 
 @pytest.fixture
@@ -62,23 +67,23 @@ def test_the_page_says_which_these_are():
     assert {path.replace("FILE", "{name}") for path in said} == OPEN
 
 
-def test_only_these_addresses_answer_without_a_token(servers):
+def test_only_these_addresses_answer_without_a_token(servers, ask):
     full, _, paths, _ = servers
     assert paths >= OPEN | {"/v1/exchange", "/v1/changes", "/v1/health", "/v1/metrics", "/v1/console/rows"}
     for path, method in itertools.product(sorted(paths - OPEN), METHODS):
         for headers in ({}, {"Authorization": "Bearer zebra-token-zebrb"}):
-            answer = ASK.request(method, full + path, headers=headers)
+            answer = ask.request(method, full + path, headers=headers)
             assert answer.status_code in (401, 405), (method, path)
     for path in sorted(OPEN - {"/console/{name}"}):
-        assert ASK.get(full + path).status_code in (200, 204, 307), path
+        assert ask.get(full + path).status_code in (200, 204, 307), path
 
 
-def test_what_they_answer_is_the_same_whatever_is_served(servers):
+def test_what_they_answer_is_the_same_whatever_is_served(servers, ask):
     """So it tells nothing of what is served; and it has none of its names."""
     full, empty, paths, incarnation = servers
     found = sorted((paths | {"/nosuch"}) - {"/console/{name}"}) + [f"/console/{name}" for name in FILES]
     for path, method in itertools.product(found, METHODS):
-        answers = [ASK.request(method, address + path, content=b"x") for address in (full, empty)]
+        answers = [ask.request(method, address + path, content=b"x") for address in (full, empty)]
         one, other = (
             (answer.status_code, answer.content, {k: v for k, v in answer.headers.items() if k != "date"})
             for answer in answers
@@ -87,12 +92,12 @@ def test_what_they_answer_is_the_same_whatever_is_served(servers):
         text = str(one)
         assert "zebra" not in text, (method, path)
         assert incarnation not in text
-    live = ASK.get(full + "/v1/live")
+    live = ask.get(full + "/v1/live")
     assert (live.status_code, live.content) == (204, b"")
 
 
-def test_with_a_token_the_names_are_told(servers):
+def test_with_a_token_the_names_are_told(servers, ask):
     full, _, _, incarnation = servers
     headers = {"Authorization": "Bearer zebra-token-zebra"}
-    assert incarnation in ASK.get(full + "/v1/health", headers=headers).text
-    assert "zebra_view" in ASK.get(full + "/v1/console/about", headers=headers).text
+    assert incarnation in ask.get(full + "/v1/health", headers=headers).text
+    assert "zebra_view" in ask.get(full + "/v1/console/about", headers=headers).text

@@ -108,7 +108,10 @@ def _has_unsent(
 
 
 def _has_written(knowledge: Knowledge, connection: sqlite3.Connection, relation: str, since: int) -> bool:
-    """Whether a relation that is held has a growth of this site's own after one of its commits."""
+    """Whether a relation that is held has a growth of this site's own after one of its commits.
+
+    What grew at a commit has its version, or a later one. A site that was never let write looks through all.
+    """
     stored = knowledge.store.engine.relations.get(relation)
     if stored is None:
         return False
@@ -117,7 +120,10 @@ def _has_written(knowledge: Knowledge, connection: sqlite3.Connection, relation:
     own = f"site = 0 AND version > {since} OR site = {number} AND seq > {since}"
     if isinstance(stored, BagRelation):
         own = f"isite = {number} AND iseq > {since}"
-    return connection.execute(f"SELECT 1 FROM {table} WHERE {own} LIMIT 1").fetchone() is not None
+    found = connection.execute(
+        f"SELECT 1 FROM {table} WHERE version > {since} AND ({own}) LIMIT 1"
+    ).fetchone()
+    return found is not None
 
 
 # As a header.

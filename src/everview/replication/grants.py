@@ -51,13 +51,13 @@ def told_unreadable(rights: Rights, relations: Iterable[str]) -> str:
     names = sorted(relations)
     what = names[0] if len(names) == 1 else "these"
     may = f"may write {', '.join(names)} but not read {'it' if len(names) == 1 else 'them'}"
-    instead = f"read = {_listed({*(rights.reads or ()), *names})}"
+    instead = f"read = {_listed({*(rights.reads or ()), *names})}, or take {what} out of write"
     if rights.writes is None:
         may = f"may write everything but not read {', '.join(names)}"
-        instead = 'read = "*"'
+        instead = 'read = "*", or list in write what it may read'
     return (
         f"{rights.site} {may}, and would send nothing: a site reads a relation before it sends rows of it; "
-        f"say {instead}, or take {what} out of write"
+        f"say {instead}"
     )
 
 
