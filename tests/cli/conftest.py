@@ -49,6 +49,14 @@ def store(here, run):
 
 
 @pytest.fixture
+def stores(here, run):
+    """Two stores, each with a row."""
+    for name in ("a", "b"):
+        run("init", f"{name}.db", "--program", "p.sql", "--name", name)
+        run("insert", f"{name}.db", "visit", "-", "-f", "csv", stdin=f"id,place\n1,{name}\n")
+
+
+@pytest.fixture
 def fails(here):
     """Run a command that fails with status 1 and exactly one line, no traceback; return the line."""
 

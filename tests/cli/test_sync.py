@@ -1,15 +1,13 @@
 """`everview sync`, `serve` and `token`, as processes that talk over loopback."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
 import tomllib
-from contextlib import contextmanager
 
 import pytest
+from tests.cli.processes import process, serving
 from tests.replication.certificates import write_certificates
 from typer.testing import CliRunner
 
@@ -19,41 +17,9 @@ from everview.replication.report import Progress
 from everview.replication.tokens import hash_of
 
 
-@pytest.fixture
-def stores(here, run):
-    for name in ("a", "b"):
-        run("init", f"{name}.db", "--program", "p.sql", "--name", name)
-        run("insert", f"{name}.db", "visit", "-", "-f", "csv", stdin=f"id,place\n1,{name}\n")
-
-
 def places(run, store):
     text = run("query", store, "SELECT place FROM visit ORDER BY place", "--csv")
     return text.split()[1:]
-
-
-@contextmanager
-def process(*words, env=()):
-    started = subprocess.Popen(
-        [sys.executable, "-m", "everview", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **dict(env)},
-    )
-    try:
-        yield started
-    finally:
-        started.kill()
-        started.communicate()
-
-
-@contextmanager
-def serving(*words):
-    """A server, and the address that it prints."""
-    with process("serve", "--port", "0", *words) as server:
-        line = server.stdout.readline()
-        assert line.startswith("serving "), server.stderr.read()
-        yield server, line.split()[-1]
 
 
 def test_a_folder(stores, run):
@@ -69,6 +35,7 @@ def test_a_folder(stores, run):
         "sent_bytes",
         "received_bytes",
         "skipped_files",
+        "denied",
     }
     run("sync", "--store", "a.db", "stick")
     assert places(run, "a.db") == places(run, "b.db") == ["a", "b"]

@@ -120,12 +120,12 @@ def hub(  # noqa: PLR0913 - as many as there are options
     from everview.cli.sync_meter import SyncMeter  # noqa: PLC0415
     from everview.server import Limits, Listener, Tokens  # noqa: PLC0415
 
-    access = None if tokens is None else Tokens(tokens, list(parsed.names()))
-    check_free(host, port)
-    _check_store(store, options, parsed)
-    sys.setswitchinterval(_SWITCH_SECONDS)
     with ExitStack() as stack:
         stack.enter_context(logging_to_stderr(log_format, log_level))
+        access = None if tokens is None else Tokens(tokens, program=parsed)
+        check_free(host, port)
+        _check_store(store, options, parsed)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         spark = _session(master.strip(), name, settings, debug=debug)
         stack.callback(spark.stop)
         from everview.console import Console  # noqa: PLC0415

@@ -24,6 +24,7 @@ from everview.cli.listening import (
 )
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
 from everview.cli.options import Debug, Expiry, Json, StoreOption, open_store, print_json
+from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.cli.programs import loaded_program
 from everview.cli.syncing import Authority
 
@@ -60,6 +61,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
     ] = "5s",
     ca: Authority = None,
     expiry: Expiry = None,
+    peer_tokens: PeerTokens = None,
     allow_write: AllowWrite = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
@@ -74,7 +76,6 @@ def serve(  # noqa: PLR0913 - as many as there are options
     from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
     from everview.console import Console, SiteSubject  # noqa: PLC0415
-    from everview.replication.transports.reach import reach  # noqa: PLC0415
     from everview.server import Listener, SiteService, Tokens  # noqa: PLC0415
     from everview.site import Site  # noqa: PLC0415
 
@@ -85,8 +86,8 @@ def serve(  # noqa: PLR0913 - as many as there are options
         else:
             parsed = loaded_program(program)
             site = stack.enter_context(Site.open(store, parsed, name=name, expiry_days=limit))
-        access = None if tokens is None else Tokens(tokens, list(site.program.names()))
-        ways = [reach(one, ca=ca) for one in peer or []]
+        access = None if tokens is None else Tokens(tokens, program=site.program)
+        ways = reach_all(peer or [], ca=ca, tokens=peer_tokens)
         service = SiteService(site.replica)
         console = Console(SiteSubject(site), writes=allow_write, open_to_all=access is None)
         listener = Listener(
@@ -108,7 +109,18 @@ def token(
     ] = None,
     write: Annotated[
         list[str] | None,
-        typer.Option("--write", metavar="NAME", help="What it may write; repeated, or *.", show_default="*"),
+        typer.Option(
+            "--write",
+            metavar="NAME",
+            help="What it may write; repeated, or *. Relations have to be readable, too.",
+            show_default="* if it may read everything, else nothing",
+        ),
+    ] = None,
+    program: Annotated[
+        Path | None,
+        typer.Option(
+            "--program", "-p", help="The program's file, by which the names are checked.", show_default=False
+        ),
     ] = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="It may read metrics; and, unless said, nothing else.")
@@ -123,10 +135,14 @@ def token(
 
     Example: everview token --site drone-7 --write visit >> tokens.toml
     """
-    from everview.replication.tokens import make_token  # noqa: PLC0415 - not needed for --help
+    from everview.cli.granting import check_grant  # noqa: PLC0415 - not needed for --help
+    from everview.replication.tokens import make_token  # noqa: PLC0415
 
+    reads = _names(read, [] if metrics else "*")
+    writes = _names(write, [] if metrics or reads != "*" else "*")
+    rights = {"read": reads, "write": writes}
+    check_grant(site, reads, writes, None if program is None else loaded_program(program))
     made, digest = make_token()
-    rights = {"read": _names(read, metrics=metrics), "write": _names(write, metrics=metrics)}
     if as_json:
         print_json({"token": made, "site": site, "sha256": digest, **rights, "metrics": metrics})
         return
@@ -138,9 +154,9 @@ def token(
     typer.echo(f"token for {site}, shown only now: {made}", err=True)
 
 
-def _names(given: list[str] | None, *, metrics: bool) -> str | list[str]:
+def _names(given: list[str] | None, unsaid: str | list[str]) -> str | list[str]:
     if given is None:
-        return [] if metrics else "*"
+        return unsaid
     return "*" if "*" in given else given
 
 

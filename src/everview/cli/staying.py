@@ -13,7 +13,7 @@ from everview.cli.options import print_json
 from everview.cli.syncing import show_report
 from everview.errors import EverviewError
 from everview.replication.live import Live
-from everview.replication.report import SyncReport
+from everview.replication.report import Denied, SyncReport
 from everview.replication.transports.base import TRY_LATER, Transport
 from everview.site import Site
 
@@ -23,6 +23,8 @@ __all__ = ["staying"]
 class _Teller:
     """Prints reports that moved something, and each error once until something works again.
 
+    What is not allowed is said when that changes.
+
     Who is away is no error: it is tried again until it is there.
     """
 
@@ -30,12 +32,15 @@ class _Teller:
         self._as_json = as_json
         self._lock = threading.Lock()
         self._said: dict[str, str] = {}
+        self._denied: dict[str, tuple[Denied, ...]] = {}
 
     def report(self, peer: str, report: SyncReport) -> None:
         with self._lock:
             back = self._said.pop(peer, None)
-            if back is not None or report.sent_rows or report.received_rows:
-                show_report(peer, report, as_json=self._as_json)
+            denied = self._denied.get(peer, ()) != report.denied
+            self._denied[peer] = report.denied
+            if back is not None or denied or report.sent_rows or report.received_rows:
+                show_report(peer, report, as_json=self._as_json, denied=denied)
 
     def error(self, peer: str, error: EverviewError) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ import typer
 
 from everview.cli.durations import days, seconds
 from everview.cli.options import Debug, Expiry, Json, StoreOption, count, open_store, print_json, size
+from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.errors import EverviewError
 
 if TYPE_CHECKING:
@@ -47,20 +48,20 @@ def sync(
     ] = "5s",
     ca: Authority = None,
     expiry: Expiry = None,
+    peer_tokens: PeerTokens = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
     """Push and pull: afterwards this store and every peer agree on what both host.
 
-    A server's token is taken from the environment variable EVERVIEW_TOKEN.
+    A server's token is taken from the environment variable EVERVIEW_TOKEN; the tokens of several servers from
+    the file that --peer-tokens names.
 
     Example: everview sync --store rescue.db https://base.example:8443 /media/stick/rescue
     """
-    from everview.replication.transports.reach import reach  # noqa: PLC0415 - not needed for --help
-
     pause, limit = seconds(every), days(expiry)
     with open_store(store, limit) as site, ExitStack() as stack:
-        ways = [reach(peer, ca=ca) for peer in peers]
+        ways = reach_all(peers, ca=ca, tokens=peer_tokens)
         for way in ways:
             stack.callback(way.close)
         if watch:
@@ -100,8 +101,8 @@ def _warn_of_namesakes(site: Site) -> None:
         )
 
 
-def show_report(peer: str, report: SyncReport, *, as_json: bool) -> None:
-    """Print what a sync moved."""
+def show_report(peer: str, report: SyncReport, *, as_json: bool, denied: bool = True) -> None:
+    """Print what a sync moved, and what was not allowed."""
     if as_json:
         print_json({"peer": peer, **report_object(report)})
         return
@@ -110,6 +111,8 @@ def show_report(peer: str, report: SyncReport, *, as_json: bool) -> None:
         f"{peer}: {count(report.received_rows, 'row')} received ({size(report.received_bytes)}), "
         f"{count(report.sent_rows, 'row')} sent ({size(report.sent_bytes)}){skipped}\n"
     )
+    if denied and report.denied:
+        sys.stdout.write(f"not allowed at {peer}: {report.told_denied()}\n")
     sys.stdout.flush()
 
 

@@ -8,10 +8,13 @@ from everview.replication.backlog import LOOKED_AT
 from everview.replication.batches import Batches
 from everview.replication.collecting import collect, is_due, ripen
 from everview.replication.convergence import convergence
+from everview.replication.denying import Withheld, denied, withheld
 from everview.replication.giving_up import checked_days, the_member
 from everview.replication.renewal import renew
-from everview.replication.report import OnProgress
+from everview.replication.report import Denied, OnProgress
+from everview.replication.rights import Rights
 from everview.replication.status import member_status, replication_status
+from everview.replication.wire import decode
 
 if TYPE_CHECKING:
     from everview.replication.exchange import Exchange
@@ -25,6 +28,19 @@ class Replica(Batches):
         from everview.replication.exchange import Exchange  # noqa: PLC0415 - it is made of a replica
 
         return Exchange(self, peer, on_progress=on_progress)
+
+    def withheld(self, data: bytes, rights: Rights) -> Withheld:
+        """Return which of the names that a message says its sender may not read here, and not write."""
+        message = decode(data)
+        with self._store.exclusive():
+            return withheld(self._store, self._store.writer.connection, message, rights)
+
+    def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:
+        """Return what this site wanted of a peer, by what that says to withhold."""
+        with self._store.exclusive():
+            connection = self._store.writer.connection
+            self._knowledge.refresh(connection)
+            return denied(self._knowledge, connection, peer, told)
 
     def collect(self) -> int:
         """Forget what is dead and stable; return how many rows."""

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["OnProgress", "Progress", "SyncReport"]
+__all__ = ["Denied", "OnProgress", "Progress", "SyncReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A relation or view that a peer does not let this site `read`, or does not let it `write` there.
+
+    What is read and not hosted is needed for views that are: they stay without it.
+    """
+
+    right: Literal["read", "write"]
+    name: str
+    needed_for: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} (needed for {', '.join(self.needed_for)})" if self.needed_for else self.name
 
 
 @dataclass(slots=True)
@@ -18,6 +34,8 @@ class SyncReport:
     received_bytes: int = 0
     skipped_files: int = 0
     """Files in a folder that could not be used: torn, foreign, or of another program."""
+    denied: tuple[Denied, ...] = ()
+    """What the token did not allow: reading what this site hosts or needs, writing what it has written."""
 
     def __add__(self, other: SyncReport) -> SyncReport:
         return SyncReport(
@@ -26,7 +44,14 @@ class SyncReport:
             self.sent_bytes + other.sent_bytes,
             self.received_bytes + other.received_bytes,
             self.skipped_files + other.skipped_files,
+            tuple(dict.fromkeys((*self.denied, *other.denied))),
         )
+
+    def told_denied(self) -> str:
+        """What was denied, in words; empty if nothing was."""
+        verbs = (("reading", "read"), ("writing", "write"))
+        told = ((verb, [str(one) for one in self.denied if one.right == right]) for verb, right in verbs)
+        return "; ".join(f"{verb} {', '.join(names)}" for verb, names in told if names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,11 @@ class Rights:
     watches: bool = False
     """Whether it may read the metrics of a server, which name everybody."""
 
+    @property
+    def are_limited(self) -> bool:
+        """Whether something may not be read, or not be written."""
+        return self.reads is not None or self.writes is not None
+
     def may_read(self, stream: str) -> bool:
         """Whether a stream is sent to it."""
         return self.reads is None or view_of(stream) in self.reads

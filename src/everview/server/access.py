@@ -9,6 +9,8 @@ salt and no slowness. The file is TOML::
     read = "*"                 # everything, or a list of relations and views
     write = ["visit"]          # everything, or a list of relations and published views
     metrics = true             # it may read the metrics
+
+What cannot work is refused, and a view that would stay empty is warned of (see `replication.grants`).
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from everview.errors import DataError
+from everview.language.program import Program
+from everview.replication.grants import lacking, told_lacking, told_unreadable, unreadable
 from everview.replication.rights import ALL, Rights
 from everview.replication.tokens import hash_of
 
@@ -69,9 +73,12 @@ class _Entry:
 class Tokens:
     """The tokens of a file. It is read again when it changes, so that a token can be withdrawn at once."""
 
-    def __init__(self, path: Path, names: Collection[str] | None = None) -> None:
+    def __init__(
+        self, path: Path, names: Collection[str] | None = None, *, program: Program | None = None
+    ) -> None:
         self._path = path
-        self._names = names
+        self._program = program
+        self._names = names if program is None else list(program.names())
         self._state = self._look()
         self._entries = self._read()
 
@@ -121,10 +128,26 @@ class Tokens:
         entries = [self._entry(number, one) for number, one in enumerate(listed, 1)]
         if len({entry.sha256 for entry in entries}) < len(entries):
             raise DataError(f"{self._path}: two entries have the same token")
+        for number, entry in enumerate(entries, 1):
+            self._look_at(number, entry.rights)
         return entries
 
+    def _look_at(self, number: int, rights: Rights) -> None:
+        """Refuse what cannot work, and warn of what may be less than was meant."""
+        if self._program is None:
+            return
+        refused = unreadable(self._program, rights)
+        if refused:
+            raise DataError(f"{self._where(number)}: {told_unreadable(rights, refused)}")
+        needs = lacking(self._program, rights)
+        if needs:
+            log.warning("%s: %s", self._where(number), told_lacking(rights, needs))
+
+    def _where(self, number: int) -> str:
+        return f"{self._path}, token {number}"
+
     def _entry(self, number: int, table: Mapping[str, Any]) -> _Entry:
-        where = f"{self._path}, token {number}"
+        where = self._where(number)
         unknown = sorted(set(table) - FIELDS)
         if unknown:
             raise DataError(f"{where}: {unknown[0]!r} is unknown; there are {', '.join(sorted(FIELDS))}")

@@ -31,9 +31,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from everview.errors import EverviewError, WireError
+from everview.replication.denying import as_header
 from everview.replication.rights import Rights
 from everview.replication.transports.base import Replica
-from everview.replication.transports.http import MESSAGE_TYPE
+from everview.replication.transports.http import DENIED_HEADER, MESSAGE_TYPE
 from everview.replication.wire import LARGEST_MESSAGE
 from everview.server.access import Access
 from everview.server.heads import Heads
@@ -182,8 +183,9 @@ class _Handlers:
             body = await self._body(request, held)
             try:
                 await self._bear(body)
-                answer = await anyio.to_thread.run_sync(
-                    self._replica.respond, body, rights, limiter=self._threads
+                tells = rights.are_limited and DENIED_HEADER in request.headers
+                answer, denied = await anyio.to_thread.run_sync(
+                    self._answer, body, rights, tells, limiter=self._threads
                 )
             except WireError as error:
                 raise RefusalError(400, "message", str(error)) from None
@@ -192,7 +194,13 @@ class _Handlers:
         finally:
             service.pending -= 1
             self._held -= sum(held)
-        return Response(answer, media_type=MESSAGE_TYPE)
+        headers = {DENIED_HEADER: denied} if denied else {}
+        return Response(answer, media_type=MESSAGE_TYPE, headers=headers)
+
+    def _answer(self, body: bytes, rights: Rights, tells: bool) -> tuple[bytes, str]:  # noqa: FBT001 - from a thread
+        """Answer a message; and say what its sender may not, if that is asked for."""
+        answer = self._replica.respond(body, rights)
+        return answer, as_header(self._replica.withheld(body, rights)) if tells else ""
 
     async def _bear(self, body: bytes) -> None:
         """Refuse rows while too many wait for a refresh: who only asks is answered all the same."""

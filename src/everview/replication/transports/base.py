@@ -12,7 +12,8 @@ from typing import Protocol
 
 from everview.errors import SyncError
 from everview.replication.arriving import Applied
-from everview.replication.report import OnProgress, SyncReport
+from everview.replication.denying import Withheld
+from everview.replication.report import Denied, OnProgress, SyncReport
 from everview.replication.rights import Rights
 
 __all__ = ["Replica", "Talk", "Transport", "converse"]
@@ -54,6 +55,12 @@ class Replica(Protocol):
 
     def respond(self, data: bytes, rights: Rights) -> bytes:
         """Answer likewise, but raise WireError for bytes that are no message, and the store's own errors."""
+
+    def withheld(self, data: bytes, rights: Rights) -> Withheld:
+        """Return which of the names that a message says its sender may not read here, and not write."""
+
+    def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:
+        """Return what this site wanted of a peer, by what that says to withhold."""
 
     def batch(self, since: int) -> Iterator[bytes]:
         """Return one cut (since, head] of everything served; from 0 it is a whole snapshot."""

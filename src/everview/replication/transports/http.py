@@ -17,13 +17,17 @@ from typing import Any, NoReturn
 import httpx
 
 from everview.errors import SyncError
+from everview.replication.denying import of_header
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import TRY_LATER, Replica, converse
 from everview.replication.wire import LARGEST_MESSAGE
 
-__all__ = ["MESSAGE_TYPE", "HttpTransport"]
+__all__ = ["DENIED_HEADER", "MESSAGE_TYPE", "HttpTransport"]
 
 MESSAGE_TYPE = "application/vnd.everview"
+DENIED_HEADER = "Everview-Denied"
+"""Of a request: tell what the token does not allow of what the message asks for. Of its answer: that."""
+
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds without a byte after which a request is given up; the connection itself has to come sooner."""
 
@@ -78,11 +82,23 @@ class HttpTransport:
     def sync(self, replica: Replica, *, on_progress: OnProgress | None = None) -> SyncReport:
         """Exchange messages until both sides are done."""
         talk = replica.exchange(self.peer, on_progress=on_progress)
-        return converse(talk, lambda data: self._send("POST", "/v1/exchange", content=data), self.peer)
+        asks = {DENIED_HEADER: "tell"}  # with the first message, which says all that is wanted
+        told = ""
+
+        def call(data: bytes) -> bytes:
+            nonlocal asks, told
+            headers, body = self._send("POST", "/v1/exchange", content=data, headers=asks)
+            told, asks = told or headers.get(DENIED_HEADER, ""), {}
+            return body
+
+        report = converse(talk, call, self.peer)
+        if told:
+            report.denied = replica.denied(self.peer, of_header(told))
+        return report
 
     def wait(self, timeout: float) -> bool:
         """Ask the server to answer when there is a commit after the last that was heard of."""
-        answer = self._send(
+        _, answer = self._send(
             "GET",
             "/v1/changes",
             params={"after": self._head, "timeout": f"{timeout:g}"},
@@ -99,7 +115,7 @@ class HttpTransport:
         """Close the connections."""
         self._client.close()
 
-    def _send(self, method: str, path: str, **more: Any) -> bytes:
+    def _send(self, method: str, path: str, **more: Any) -> tuple[Mapping[str, str], bytes]:
         """Send a request until it is answered; SyncError when it never is, or when trying again is no use."""
         url = self._url.copy_with(raw_path=(self._url.path.rstrip("/") + path).encode())
         delay, waited, attempt = FIRST_DELAY, 0.0, 0
@@ -113,7 +129,7 @@ class HttpTransport:
                     self._fail(_said(error, self._url.scheme), retry=_passes(error), cause=error)
             else:
                 if status == httpx.codes.OK:
-                    return body
+                    return headers, body
                 asked = _retry_after(headers)
                 if asked and status in BUSY and waited + asked <= PATIENCE:
                     # Not all who were told the same are to come back at once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from everview.replication.denying import Withheld
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.rights import ALL, Rights
 from everview.replication.transports.base import Replica, converse
@@ -21,7 +22,16 @@ class MemoryTransport:
     def sync(self, replica: Replica, *, on_progress: OnProgress | None = None) -> SyncReport:
         """Talk to the other site until both are done."""
         talk = replica.exchange(self.peer, on_progress=on_progress)
-        report = converse(talk, lambda data: self._other.answer(data, self._rights), self.peer)
+        withheld: list[Withheld] = []
+
+        def call(data: bytes) -> bytes:
+            if self._rights.are_limited and not withheld:
+                withheld.append(self._other.withheld(data, self._rights))
+            return self._other.answer(data, self._rights)
+
+        report = converse(talk, call, self.peer)
+        for told in withheld:
+            report.denied = replica.denied(self.peer, told)
         self._seen = self._other.head
         return report
 

@@ -13,7 +13,7 @@ from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, Transport
 from everview.replication.transports.folder import FolderTransport
 
-__all__ = ["Peer", "Reachable", "reach", "sync_with"]
+__all__ = ["TOKEN_VARIABLE", "Peer", "Reachable", "is_address", "reach", "sync_with"]
 
 TOKEN_VARIABLE = "EVERVIEW_TOKEN"  # noqa: S105 - the name of a variable
 CA_VARIABLE = "EVERVIEW_CA"
@@ -49,6 +49,11 @@ def sync_with(
     if isinstance(peer, Reachable):
         peer = peer.transport(progress)
     return peer.sync(replica, on_progress=progress)
+
+
+def is_address(peer: str) -> bool:
+    """Whether a peer is named by an address, and not by a folder."""
+    return SCHEME.match(peer) is not None
 
 
 def reach(

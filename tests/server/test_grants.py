@@ -1,0 +1,190 @@
+"""A tokens file that cannot work is refused, and one that may bring less than it says is warned of."""
+
+import logging
+
+import pytest
+
+from everview import Program, Site
+from everview.errors import DataError
+from everview.replication.grants import lacking, unreadable
+from everview.replication.rights import Rights
+from everview.replication.tokens import make_token
+from everview.replication.transports.memory import MemoryTransport
+from everview.server import Tokens
+
+PROGRAM = Program.parse("""
+    CREATE TABLE sightings (who TEXT, sector BIGINT, what TEXT);
+    CREATE TABLE counts (who TEXT, n BIGINT) WITH (owner = 'who');
+    CREATE TABLE litter (what TEXT) WITH (semantics = 'bag');
+    CREATE MATERIALIZED VIEW seen AS SELECT sector, what FROM sightings;
+    CREATE MATERIALIZED VIEW busy AS
+        SELECT sector, what, who, count(*) AS n FROM sightings GROUP BY sector, what, who;
+    CREATE MATERIALIZED VIEW often AS SELECT sector, n FROM busy WHERE n > 1;
+    CREATE MATERIALIZED VIEW kinds AS SELECT what FROM litter;
+    CREATE MATERIALIZED VIEW totals AS SELECT who, sum(n) AS n FROM counts GROUP BY who;
+    CREATE MATERIALIZED VIEW news WITH (authority = 'base') AS SELECT what FROM sightings;
+    CREATE MATERIALIZED VIEW headlines AS SELECT what, count(*) AS n FROM news GROUP BY what;
+""")
+ROWS = {
+    "sightings": [("ann", 7, "tent"), ("ann", 7, "tree")],
+    "counts": [("base", 3)],
+    "litter": [("can",), ("can",)],
+}
+
+
+def some(*names):
+    return frozenset(names)
+
+
+def only(reads=frozenset(), writes=frozenset(), site="device"):
+    return Rights(site, reads, writes)
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    """A file with one entry, written anew by a call; returns the token's header."""
+    path = tmp_path / "tokens.toml"
+    token, digest = make_token()
+
+    def write(read, write):
+        path.write_text(
+            f'[[token]]\nsite = "device"\nsha256 = "{digest}"\nread = {read}\nwrite = {write}\n', "utf-8"
+        )
+        return path
+
+    write.header = f"Bearer {token}"
+    return write
+
+
+def pushed(rights, hosts, relation, name):
+    """What of a device's rows arrives at a server that hosts one name, by any number of syncs."""
+    server = Site.open(":memory:", PROGRAM, name="server", hosts={name})
+    device = Site.open(":memory:", PROGRAM, name="base", hosts=hosts)
+    with server, device:
+        device.insert(relation, ROWS[relation])
+        for _ in range(3):
+            MemoryTransport(server.replica, "server", rights).sync(device.replica)
+        return server.rows(name)
+
+
+def pulled(rights, view, *others):
+    """What a device that hosts a view, and perhaps others, gets of it, by any number of syncs."""
+    server = Site.open(":memory:", PROGRAM, name="base")
+    device = Site.open(":memory:", PROGRAM, name="device", hosts={view, *others})
+    with server, device:
+        for relation, rows in ROWS.items():
+            server.insert(relation, rows)
+        for _ in range(3):
+            MemoryTransport(server.replica, "server", rights).sync(device.replica)
+        return device.rows(view)
+
+
+@pytest.mark.parametrize("name", ["sightings", "counts", "litter", "seen", "totals", "news"])
+def test_what_may_be_written_without_being_read(name):
+    """Of relations nothing arrives, and they alone are refused."""
+    relation = {"seen": "sightings", "news": "sightings", "totals": "counts"}.get(name, name)
+    hosts = {relation, name}
+    refused = unreadable(PROGRAM, only(writes=some(name)))
+    assert refused == ([name] if name in PROGRAM.relations else [])
+    assert bool(pushed(only(writes=some(name), site="base"), hosts, relation, name)) is (not refused)
+    both = only(some(name), some(name), site="base")
+    assert unreadable(PROGRAM, both) == []
+    assert pushed(both, hosts, relation, name)
+
+
+def test_to_write_everything_is_to_read_every_relation():
+    relations = some(*PROGRAM.relations)
+    assert unreadable(PROGRAM, Rights()) == []
+    assert unreadable(PROGRAM, only(relations, None)) == []
+    assert unreadable(PROGRAM, only(relations - {"litter"}, None)) == ["litter"]
+
+
+@pytest.mark.parametrize(
+    ("view", "needs"),
+    [
+        ("seen", ()),
+        ("busy", ("sightings",)),
+        ("often", ("sightings",)),
+        ("kinds", ("litter",)),
+        ("totals", ()),
+        ("news", ()),
+        ("headlines", ("news",)),
+    ],
+)
+def test_what_a_view_needs_besides(view, needs):
+    """What is said to be lacking is exactly what keeps the view empty."""
+    assert lacking(PROGRAM, only(some(view))) == ({view: needs} if needs else {})
+    assert bool(pulled(only(some(view)), view)) is (not needs)
+    assert lacking(PROGRAM, only(some(view, *needs))) == {}
+    assert pulled(only(some(view, *needs)), view) or view == "often"
+
+
+def test_a_view_that_is_computed_because_another_needs_its_relation_lacks_it_too():
+    both = only(some("seen", "busy"))
+    assert lacking(PROGRAM, both) == {"seen": ("sightings",), "busy": ("sightings",)}
+    assert pulled(both, "seen", "busy") == []
+    assert pulled(both, "seen")
+
+
+def test_who_reads_everything_or_computes_it_lacks_nothing():
+    assert lacking(PROGRAM, Rights("device")) == {}
+    assert lacking(PROGRAM, only(some("busy", "often"))) == {"busy": ("sightings",)}
+    assert lacking(PROGRAM, only(some("headlines", "sightings"), site="base")) == {}
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "said"),
+    [
+        ('["seen"]', '["sightings"]', 'say read = ["seen", "sightings"]'),
+        ("[]", '["sightings", "litter"]', 'say read = ["litter", "sightings"]'),
+        ('["seen"]', '"*"', 'say read = "*"'),
+    ],
+)
+def test_a_relation_that_is_written_and_not_read_is_refused(tokens, read, write, said):
+    path = tokens(read, write)
+    with pytest.raises(DataError) as caught:
+        Tokens(path, program=PROGRAM)
+    text = str(caught.value)
+    assert text.startswith(f"{path}, token 1: device may write ")
+    assert "reads a relation before it sends rows of it" in text
+    assert said in text
+    assert "\n" not in text
+
+
+def test_views_may_be_written_without_being_read(tokens):
+    access = Tokens(tokens("[]", '["seen", "totals", "news"]'), program=PROGRAM)
+    assert access.rights(tokens.header) == only(writes=some("seen", "totals", "news"))
+
+
+def test_a_file_that_is_refused_later_changes_nothing(tokens, caplog):
+    access = Tokens(tokens('["seen"]', "[]"), program=PROGRAM)
+    tokens('["seen"]', '["sightings"]')
+    with caplog.at_level(logging.WARNING, "everview.server"):
+        assert access.rights(tokens.header) == only(some("seen"))
+        assert access.rights(tokens.header) == only(some("seen"))
+    (record,) = caplog.records
+    assert "may write sightings but not read it" in record.message
+    assert record.message.endswith("the tokens from before are in force")
+    tokens('["seen", "sightings"]', '["sightings"]')
+    assert access.rights(tokens.header) == only(some("seen", "sightings"), some("sightings"))
+
+
+def test_a_view_that_needs_more_is_warned_of_and_allowed(tokens, caplog):
+    with caplog.at_level(logging.WARNING, "everview.server"):
+        path = tokens('["busy", "kinds"]', "[]")
+        access = Tokens(path, program=PROGRAM)
+        assert access.rights(tokens.header) == only(some("busy", "kinds"))
+    (record,) = caplog.records
+    assert record.message == (
+        f"{path}, token 1: device may read busy, but not sightings, which busy needs; "
+        "kinds, but not litter, which kinds needs. A view stays empty without what it needs, unless that "
+        'comes from elsewhere; to give it here, say read = ["busy", "kinds", "litter", "sightings"]'
+    )
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "everview.server"):
+        tokens('["busy", "sightings", "seen"]', "[]")
+        access.rights(tokens.header)
+        assert not caplog.records
+        tokens('["busy"]', "[]")
+        access.rights(tokens.header)
+    assert [record.message.count("sightings") for record in caplog.records] == [2]
