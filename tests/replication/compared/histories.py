@@ -19,12 +19,12 @@ the model ignores all that its sender tells, and the store only what concerns it
 """
 
 
-def history(seed, may=HAPPENINGS):
+def history(seed):
     """The options and steps of a run in which some of these things happen."""
     rng = random.Random(seed)
     number = rng.choice([2, 3, 3, 4])
     skewed = rng.random() < 0.3
-    happens = {what for what in may if rng.random() < max(0.35, 1 - len(may) / 3)}
+    happens = {what for what in HAPPENINGS if rng.random() < 0.35}
     if "views" in happens:
         happens -= {"files"}  # a view is in a file only if somebody has asked for it
     options = {"views": "views" in happens, "page_rows": rng.choice([1, 2]) if "pages" in happens else 1000}
@@ -99,13 +99,14 @@ def _operations(rng, focus, width, depth):
     return list(found.values())
 
 
-def run(seed, folder, shortcuts=frozenset(), may=HAPPENINGS):
-    """Live a history on both sides; return what happened."""
-    options, steps = history(seed, may)
-    return live(steps, folder, shortcuts, seed=seed, **options)
+def run(seed, folder):
+    """Live a random history on both sides; return what happened."""
+    options, steps = history(seed)
+    return live(steps, folder, seed=seed, **options)
 
 
 def live(steps, folder, shortcuts=frozenset(), **options):
+    """Live these steps on both sides, the model with these shortcuts; return what happened."""
     world = Compared(folder, shortcuts, **options)
     try:
         for step in steps:

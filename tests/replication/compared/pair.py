@@ -158,7 +158,6 @@ def of_model(site):
 def of_store(site):
     """The same of a real site."""
     connection, engine, state = site.store.writer.connection, site.store.engine, site.state
-    site.reading.check_single([], inside=False)
     tables = {}
     for name in sorted(site.hosts):
         if name not in PROGRAM.relations:

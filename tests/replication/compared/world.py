@@ -1,4 +1,10 @@
-"""A history that a model site and a real one live step by step; after every step the two are compared."""
+"""A history that model sites and real ones live step by step; after every step those that acted are compared.
+
+Rules that the store alone has are kept out of it: it collects without waiting for an hour, and never tidies
+up by itself; before it dies or is copied a minute passes, so that it has written what others said of their
+clocks; and all is over long before anybody has been away for 90 days. Before a site acts its clock ticks on
+both sides, for a model site reads its clock with a commit, and a store whenever it speaks.
+"""
 
 import logging
 import random
