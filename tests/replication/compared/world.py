@@ -14,6 +14,7 @@ from tests.model.ground import Ground
 from tests.model.sync import push, receive, request, serve
 from tests.replication.compared.pair import ModelSite, RealSite, of_model, of_store
 
+from everview.errors import SyncError
 from everview.replication.arriving import Outcome
 from everview.replication.wire import decode, encode
 
@@ -219,9 +220,15 @@ class Compared(Ground):
         self.tick(number)
         inc = self.sites[victim].inc
         self.sites[number].expire(inc)
-        self.sites[number].meet({}, {})  # who waits for a sponsor that was given up waits no longer
         self.real[number].replica.expire(inc)
+        self._lose_sponsors(self.sites[number])
         return (number,)
+
+    def _lose_sponsors(self, site):
+        """Who waits for a sponsor that was given up waits no longer; in the model when it hears of anyone."""
+        for stream, (sponsor, _) in list(site.provisional.items()):
+            if sponsor in site.expired_at:
+                site.leave(stream)
 
     # Files in a folder.
 
@@ -272,13 +279,22 @@ class Compared(Ground):
             return ()
         self.tick(one, other)
         if not self.rewound and self._have_joined(one, other):
-            exchange = self.real[one].replica.exchange(self.real[other].name)
-            data = exchange.open()
-            while data is not None:
-                data = exchange.receive(self.real[other].replica.answer(data))
+            self._exchange(self.real[one], self.real[other])
         for reader, sender in ((one, other), (other, one)) * 2:
             self._pull(reader, sender)
         return one, other
+
+    def _exchange(self, one, other):
+        """Both ways in one conversation; it may end without a result where one of the two has to return."""
+        exchange = one.replica.exchange(other.name)
+        data = exchange.open()
+        try:
+            while data is not None:
+                data = exchange.receive(other.replica.answer(data))
+        except SyncError as error:
+            if not error.retry:
+                raise
+            self.count("exchanges given up")
 
     def _have_joined(self, *numbers):
         sites = [self.sites[number] for number in numbers]
@@ -300,7 +316,10 @@ class Compared(Ground):
         for _ in range(LIMIT):
             one, other = self.sites[reader], self.sites[sender]
             before, held = set(one.joined), set(other.joined)
-            page = serve(other, request(one, other), self.limit)
+            asked = request(one, other)
+            # A store tells in every message the groups of the views that it computes, the model in pages.
+            asked.groups |= {view: group for view in one.circuits if (group := one.group(view)) is not None}
+            page = serve(other, asked, self.limit)
             left |= not held <= other.joined
             if page is not None:
                 receive(one, page)
