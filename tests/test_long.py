@@ -11,6 +11,7 @@ SLICE = {
     "algebra": 60,
     "changes": 0,  # one is in tests/hub/test_changes.py
     "cluster": 0,  # a few are in tests/hub/test_cluster.py
+    "compared": 0,  # 20 are in tests/replication/compared
     "console": 0,  # eight of each are in tests/engines/sqlite
     "device": 20,
     "gate": 0,  # a few are in tests/hub/test_gate.py

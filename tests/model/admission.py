@@ -22,6 +22,7 @@ def join(site, stream, page):
     if listed(site, stream, page):
         site.joined.add(stream)
         site.provisional.pop(stream, None)
+        site.lifted.pop(stream, None)
         site.sponsors[site.inc, stream, group] = page.sender
         site.collected_at[stream] = site.head
     else:

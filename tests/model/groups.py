@@ -22,6 +22,7 @@ class Groups:
         self.bound = set()  # relations that must return to their former group, or to one that absorbed it
         self.absorbed = {}  # stream → the names that its group has absorbed, and those it was in itself
         self.apart = {}  # relation → its floor when its group was last found to have absorbed another
+        self.lifted = {}  # relation that is not joined yet → how far its unseen tuples have been lifted
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
@@ -91,6 +92,7 @@ class Groups:
             del self.provisional[stream]
             self.bound.add(stream)
         self.joined.discard(stream)
+        self.lifted.pop(stream, None)
         self.cursors = {key: at for key, at in self.cursors.items() if key[1] != stream}
         self.stages.clear()
         self.world.count("left")
@@ -127,7 +129,7 @@ class Groups:
         self.bound |= self.groups.keys()
         for stream, name in self.groups.items():
             self.absorbed.setdefault(stream, set()).add(name)
-        self.joined, self.groups, self.provisional = set(), {}, {}
+        self.joined, self.groups, self.provisional, self.lifted = set(), {}, {}, {}
 
     def may_return(self, stream, page):
         """Whether this group may be joined: who must return goes to its former group, or where that went.

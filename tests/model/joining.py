@@ -16,6 +16,7 @@ def merge(site, stream, arrived, page):
     hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
     """
     table, grown, forgotten = site.tables[stream], 0, []
+    held_any = bool(table)
     if stream in site.kinds:
         arrived = admitted(site, stream, arrived)
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
@@ -29,6 +30,8 @@ def merge(site, stream, arrived, page):
             start_again(site, stream)
         if from_another:
             come_over(site, stream, page)
+        if stream == "R" and held_any and (from_another or "no lift" not in site.shortcuts):
+            shift(site, stream, page)
     if "drop the dead" in site.shortcuts and stream in site.received:
         arrived = {k: r for k, r in arrived.items() if k[0] == "l"} | alive_on_arrival(site, stream, arrived)
     for key, row in arrived.items():
@@ -174,16 +177,18 @@ def come_over(site, relation, page):
     if relation in ("R", "K"):
         held = {site.world.history.name(relation, key) for key in held}
         site.world.history.forget(relation, site.seen[relation] - page.seen[relation], held)
-    if relation == "R":
-        shift(site, relation, page)
 
 
 def shift(site, relation, page):
-    """Coming from another group: the lengths of all unseen tuples are counted from the floor, dead ones too.
+    """On joining, the lengths of all unseen tuples are counted from the floor, dead ones too.
 
-    Another member that came before us has lifted what we have deleted since: the delete must be longer.
+    Another who joined before us may have lifted what we have deleted since: the delete must be longer. Who is
+    not listed yet may take several wholes: it is lifted once.
     """
-    base, table = page.floors[relation] + page.floors[relation] % 2, site.tables[relation]
+    floor, table = max(page.floors[relation], site.floors[relation]), site.tables[relation]
+    wanted = floor + floor % 2
+    base = max(0, wanted - site.lifted.get(relation, 0))
+    site.lifted[relation] = wanted
     theirs = page.known[page.sender, relation][0]
     for key, row in sorted(table.items()):
         unseen = base and not theirs.covers(*row.origin) and may_tell(site, relation, key)

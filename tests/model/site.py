@@ -324,6 +324,7 @@ class Site(Groups, Membership):
             "bound",
             "absorbed",
             "apart",
+            "lifted",
             "provisional",
             "collected_at",
             "cancelled",

@@ -56,6 +56,19 @@ def test_reopening_keeps_the_incarnation(world, tmp_path):
     check(assert_equal(a, b), 1, 2)
 
 
+@pytest.mark.parametrize("writes", [False, True])
+def test_who_has_only_collected_so_far_has_told_nobody_anything(world, tmp_path, writes):
+    """Beside its file there is no word yet of what it has told: that says nothing of its age."""
+    a = world.site("a", tmp_path / "a.db")
+    if writes:
+        write_some(a, 1)
+    before = a.status()["incarnation"]
+    a.replica.collect()
+    a.close()
+    a = world.site("a", tmp_path / "a.db")
+    assert a.status()["incarnation"] == before
+
+
 @pytest.mark.parametrize("first", ["t", "m", "copy"])
 @pytest.mark.parametrize("smaller", [False, True])
 def test_a_copy_of_a_store_that_never_spoke_does_not_bring_back_what_is_deleted(

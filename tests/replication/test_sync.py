@@ -307,3 +307,16 @@ def test_stamps_no_time_can_reach_do_no_harm(world):
 
 def test_the_program_text_is_the_same_for_all():
     assert PROGRAM.hash
+
+
+@pytest.mark.parametrize("relation", ["r", "k", "g", "w"])
+def test_a_delete_of_what_is_not_there_is_no_commit(relation):
+    """It would be news to all whom it reaches, and they would tell it on."""
+    site = World().site("a")
+    row = {"r": (1, "x"), "k": (1, "x")}.get(relation, (1,))
+    site.delete(relation, [row])
+    assert site.replica.head == 0
+    site.insert(relation, [row])
+    site.delete(relation, [row])
+    site.delete(relation, [row])
+    assert site.replica.head == 2

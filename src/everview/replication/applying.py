@@ -201,7 +201,7 @@ class Cut(Arriving):
     def _note(self, streams: Mapping[str, bool]) -> None:
         """Vectors, membership and cursors: the last part of the commit."""
         state, membership = self.knowledge.state, self.knowledge.membership
-        apart = self.knowledge.groups.strangers()
+        apart = self.knowledge.groups.strangers(joining=True)
         end = Cursor(self.page.head, self.page.tags.get(self.page.head, 0))
         for name, listed in streams.items():
             for whole in self.engine.streams[name].wholes:

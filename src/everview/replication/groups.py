@@ -195,11 +195,15 @@ class Groups(Belonging):
         if LONGEST >= floor > self.state.apart.get(relation, 0):
             self.state.apart[relation] = floor
 
-    def strangers(self) -> dict[str, set[str]]:
-        """Relation that is joined → writers of whom nothing is believed before it has joined anew."""
+    def strangers(self, *, joining: bool = False) -> dict[str, set[str]]:
+        """Relation → writers of whom nothing is believed before it has joined anew.
+
+        While it is `joining`, by a whole, that is asked only of what is joined already. Otherwise a copy that
+        is in no group yet has rows of strangers, too: should it believe them, it could not tell later.
+        """
         return {
             name: found
-            for name in self.state.joined
+            for name in (self.state.joined if joining else self.membership.wanted)
             if self.membership.is_base(name) and (found := strangers(self.membership, name))
         }
 

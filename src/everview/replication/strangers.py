@@ -24,8 +24,10 @@ def groups_of(membership: Membership, writer: str, relation: str) -> set[str]:
 
 def strangers(membership: Membership, relation: str) -> set[str]:
     """Writers of whom rows came by a copy, while they themselves are in another group, or were."""
-    ours = {membership.state.joined.get(relation)}
-    unknown = membership.unknown(relation, membership.own(relation).vector.keys())
+    waits = membership.state.provisional.get(relation)
+    ours = {membership.state.joined.get(relation) if waits is None else waits.group}
+    written = {writer for writer, commit in membership.own(relation).vector.items() if commit}
+    unknown = membership.unknown(relation, written)
     return {writer for writer in unknown if not groups_of(membership, writer, relation) <= ours}
 
 
@@ -158,7 +160,7 @@ def _groups(membership: Membership, relation: str) -> set[str | None]:
 def _untold(told: Tells, sender: str, relation: str) -> list[str]:
     """Writers of whom a sender has rows, and of whom it says nothing."""
     found = told.get
-    return [w for w in _vector(told, sender, relation) if relation not in found(w, ())]
+    return [w for w, n in _vector(told, sender, relation).items() if n and relation not in found(w, ())]
 
 
 def _vector(told: Tells, sender: str, relation: str) -> Mapping[str, int]:

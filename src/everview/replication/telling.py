@@ -143,9 +143,10 @@ class Teller:
                 self._knowledge.refresh(connection)
                 yield connection
                 self._knowledge.save(connection)
-                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it.
+                # Whoever hears of this commit will show its tag: now is the cheapest time to remember it. A
+                # site that has told nobody anything yet has not by this either.
                 connection.execute(
-                    f"UPDATE {STORE} SET clock = ?, shown = version", (self._store.clock.last,)
+                    f"UPDATE {STORE} SET clock = ?, shown = iif(shown, version, 0)", (self._store.clock.last,)
                 )
                 if self._writing.commit.grown:
                     connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")

@@ -58,8 +58,7 @@ class BagRelation(EntriesRelation):
             (commit.site, commit.version),
         )
         connection.execute(f"DELETE FROM {self.delta}")
-        self._store(connection, commit.version, " DO UPDATE SET w = w + excluded.w")
-        commit.grown = True
+        commit.grown |= self._store(connection, commit.version, " DO UPDATE SET w = w + excluded.w") > 0
 
     def _store(self, connection: sqlite3.Connection, version: int, conflict: str) -> int:
         connection.execute(self.rows_made)
