@@ -69,7 +69,8 @@ class Knowledge:
         if revision == self._revision and self.incarnation:
             return
         self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
-        self.state = stored_state(connection) or State()
+        # Nothing has come yet to a store that has met nobody.
+        self.state = stored_state(connection) or State(cores=sorted(self.store.engine.received))
         self._revision, self._others = revision, Extent()
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())

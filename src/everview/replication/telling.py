@@ -26,6 +26,7 @@ from everview.replication import partials, publishing, renewal, serving
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
 from everview.replication.collecting import EXPIRY_DAYS
+from everview.replication.filling import fill, is_due
 from everview.replication.gossip import Register, gossip_of, known_of_sender, told_in_full, with_cancelled
 from everview.replication.knowledge import Knowledge
 from everview.replication.messages import PROTOCOL, Gossip, Message, Page, Request, Versions
@@ -99,6 +100,10 @@ class Teller:
         if strange is not None:
             with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, self.opened_at, retire=strange == "rewound")
+        if is_new := is_due(self._knowledge):
+            with self._committing() as connection, store.explained("opened"):
+                fill(self._knowledge, connection, writing)
+        if strange is not None or is_new:
             # So that it is not taken for strange again before it has spoken.
             self._lineage.show(store, self._knowledge.incarnation)
 
