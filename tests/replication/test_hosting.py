@@ -505,3 +505,37 @@ def test_a_view_that_an_earlier_version_had_emptied_is_filled_again(open_whole, 
     a.delete("r", [(1, "x")])
     talk(a, b, other)
     assert_same(a, b, other)
+
+
+# Who has a relation unseen, and has not been given it yet, has nothing to say of it.
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_was_given_nothing_yet_feeds_no_view_with_it(seed):
+    world = World(seed)
+    hosts = {"a": None, "d": {"some"}, "x": {"whole"}, "y": {"whole"}}
+    a, d, x, y = (world.site(name, program=WHOLE, hosts=h) for name, h in hosts.items())
+    fill_whole(a)
+    x.sync(y)
+    d.sync(x)
+    d.sync(a)
+    assert d.rows("some") == a.rows("some")
+    d.sync(x)
+    d.sync(a)
+    assert d.rows("some") == a.rows("some")
+    y.sync(a)
+    x.sync(y)  # now they have it, and pass it on
+    assert x.rows("whole") == a.rows("whole")
+    talk(a, d, x, y)
+    assert_same(a, d, x, y)
+
+
+def test_a_relation_that_is_unseen_passes_between_those_who_are_left_with_it(open_whole):
+    a, x, y = open_whole("a"), open_whole("x", {"whole"}), open_whole("y", {"whole"})
+    fill_whole(a)
+    x.sync(a)
+    x.replica.renew()
+    for one in x.status()["replication"]["members"]:
+        x.replica.expire(one["incarnation"])
+    y.sync(x)
+    assert y.rows("whole") == x.rows("whole") == a.rows("whole")

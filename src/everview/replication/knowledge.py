@@ -60,7 +60,7 @@ class Knowledge:
         self.membership = Membership(self.state, self.incarnation, wanted, inputs_of, now_us)
         relations = engine.program.relations
         bags = [name for name, relation in relations.items() if relation.semantics is Semantics.BAG]
-        self.groups = Groups(self.membership, inputs_of, bags)
+        self.groups = Groups(self.membership, inputs_of, engine.exchange.hidden, bags)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""
