@@ -510,6 +510,16 @@ def test_a_view_that_an_earlier_version_had_emptied_is_filled_again(open_whole, 
 # Who has a relation unseen, and has not been given it yet, has nothing to say of it.
 
 
+@pytest.mark.parametrize("hosts", [{"whole"}, {"some", "whole"}, {"whole", "r"}])
+def test_it_does_not_matter_who_dials(world, hosts):
+    for dials in (True, False):
+        a, x = world.site("a", program=WHOLE), world.site("x", program=WHOLE, hosts=hosts)
+        fill_whole(a)
+        a.sync(x) if dials else x.sync(a)
+        assert_same(a, x)
+        assert quiet(a, x)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_who_was_given_nothing_yet_feeds_no_view_with_it(seed):
     world = World(seed)

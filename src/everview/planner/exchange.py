@@ -8,8 +8,8 @@
 
 A relation that a cut needs whole is received too, but not shown: it is *hidden*. So is a published view that
 another view reads. A view is not computed from what is hidden for another: it is kept as if it were the only
-one hosted, so that it is fed by whoever hosts it, too, and not only by who has that relation. To whoever cuts a plan a published view is like a bag, also at its authority: cores have
-the same names at all sites.
+one hosted, so that it is fed by whoever hosts it, too, and not only by who has that relation. To whoever cuts
+a plan a published view is like a bag, also at its authority: cores have the same names at all sites.
 """
 
 from __future__ import annotations

@@ -81,6 +81,8 @@ class Teller:
         self._next: int | None = None
         # Cut → the incarnation that asked for it, and the groups it was in.
         self._awaited: dict[int, tuple[str, dict[str, str]]] = {}
+        # Who was dialled and asked by its incarnation: it has founded what it can.
+        self._named: set[str] = set()
         self._declared = versions_of(store.program)
         # Sender → the hash of the program that it said it runs; hash → what that declares.
         self._programs: dict[str, str] = {}
