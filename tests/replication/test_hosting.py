@@ -549,3 +549,33 @@ def test_a_relation_that_is_unseen_passes_between_those_who_are_left_with_it(ope
         x.replica.expire(one["incarnation"])
     y.sync(x)
     assert y.rows("whole") == x.rows("whole") == a.rows("whole")
+
+
+# What has not come yet.
+
+
+def test_explain_says_what_is_awaited(open_site):
+    a, b = open_site("a"), open_site("b", {"counted"})
+    fill(a)
+    assert "not come" not in a.explain("counted")  # it waits for nobody
+    (core,) = b._store.engine.received
+    awaited = "until then counted is made from the rest, and from what was written here."
+    assert b.explain("counted").splitlines()[-1] == f"{core} has not come from other sites yet: {awaited}"
+    b.sync(a)
+    assert "not come" not in b.explain("counted")
+    b = open_site("b", {"joined"})
+    (core,) = b._store.engine.received
+    assert b.rows("counted") == []  # it is computed from joined, which is yet to come
+    assert b.explain("counted").splitlines()[-1] == f"{core} has not come from other sites yet: {awaited}"
+    b.sync(a)
+    assert_same(a, b)
+    b = open_site("b", {"r", "k"})
+    assert b.explain("counted").splitlines()[-1] == f"k, r have not come from other sites yet: {awaited}"
+    alone = "r has not come from other sites yet: it shows what was written here."
+    assert b.explain("r").splitlines()[-1] == alone
+    b.insert("r", [(4, 1)])
+    b.insert("k", [(1, "mine")])
+    assert b.rows("counted") == [("mine", 1)]
+    b.sync(a)
+    assert "not come" not in b.explain("counted") + b.explain("r")
+    assert_same(a, b)

@@ -107,7 +107,7 @@ class _Generator:
         self.spread: Spread | None = None
         if self.partial and len(self.names) > 2:
             spreading = random.Random(f"spread {seed}")
-            self.spread = Spread(self.program, self.names, spreading) if spreading.random() < 0.6 else None
+            self.spread = Spread(self.program, self.names, spreading) if spreading.random() < 0.7 else None
 
     def case(self) -> do.Case:
         rng = self.rng

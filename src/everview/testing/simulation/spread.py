@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from everview.language.program import Program
 
-SHAPES = ("line", "line", "ring", "mesh", "tree")
+SHAPES = ("line", "line", "line", "tree", "tree", "ring", "mesh")
 
 
 class Spread:
