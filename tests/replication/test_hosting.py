@@ -579,3 +579,38 @@ def test_explain_says_what_is_awaited(open_site):
     b.sync(a)
     assert "not come" not in b.explain("counted") + b.explain("r")
     assert_same(a, b)
+
+
+OWNED = ev.Program.parse("""
+    CREATE TABLE seen (site TEXT NOT NULL, kind TEXT, size BIGINT) WITH (owner = 'site');
+    CREATE MATERIALIZED VIEW kinds AS SELECT kind, count(*) AS n, max(size) AS size FROM seen GROUP BY kind;
+    CREATE MATERIALIZED VIEW ranked AS
+        SELECT site, kind, size, rank() OVER (PARTITION BY site, kind ORDER BY size) AS place FROM seen;
+""")
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_what_owners_rows_come_to_is_there_at_once_too(world, tmp_path, earlier, old):
+    def opened(hosts=None):
+        return world.site("b", tmp_path / "b.db", program=OWNED, hosts=hosts)
+
+    a, c = world.site("a", program=OWNED), world.site("c", program=OWNED, hosts={"kinds"})
+    assert "merged from partial aggregates" in c.explain("kinds")
+    a.insert("seen", [("a", "tent", 2), ("a", "tent", 3), ("a", "fire", 1)])
+    earlier(on=old)
+    with opened({"ranked", "kinds"} if old else {"ranked"}) as b:
+        b.sync(a)
+    earlier(on=False)
+    with opened({"kinds"}) as b:
+        assert b.explain("kinds").startswith("kinds is merged from partial aggregates of other sites")
+        assert b.rows("kinds") == a.rows("kinds") == [("fire", 1, 1), ("tent", 2, 3)]
+        c.sync(b)
+        assert_same(a, b, c)
+        a.delete("seen", [("a", "tent", 3)])
+        c.sync(a)
+        b.sync(c)
+        assert b.rows("kinds") == a.rows("kinds") == [("fire", 1, 1), ("tent", 1, 2)]
+        talk(a, b, c)
+        assert_same(a, b, c)
+    with opened() as b:
+        assert_same(a, b, c)

@@ -1,9 +1,9 @@
-"""Filling: a core that a store has begun to receive begins with what the store itself can derive.
+"""Filling: what a store has begun to receive of a view begins with what the store itself can make of it.
 
 So it is where a view comes to be hosted over a relation that is received whole for another one, and in a
 store in which an earlier version computed such a view from that relation. The store then feeds itself, as any
 site that holds the inputs would: the core has what they have, and is where they are. Should they be nowhere,
-it has the rows, and joins like a newcomer.
+it has the rows, and joins like a newcomer. What owners' rows come to stands where the relations do.
 
 Of a core that is begun again nothing counts that was noted when it was last received: its rows are not here.
 """
@@ -14,19 +14,21 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from everview.engines.sqlite.partials import ReceivedPartials, Which
 from everview.engines.sqlite.parts import SITE, Arrival, Part, Position
 from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.streams import Stream
 from everview.engines.sqlite.writing import Writing
 from everview.replication.budget import PAGE_ROWS
-from everview.replication.knowledge import Knowledge
+from everview.replication.knowledge import Knowledge, received_parts
+from everview.replication.partials import standings
 
 __all__ = ["fill", "is_due"]
 
 
 def is_due(knowledge: Knowledge) -> bool:
     """Whether the store receives others than when it last looked."""
-    return knowledge.state.cores != sorted(knowledge.store.engine.received)
+    return knowledge.state.cores != received_parts(knowledge.store.engine)
 
 
 def fill(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writing) -> None:
@@ -39,7 +41,12 @@ def fill(knowledge: Knowledge, connection: sqlite3.Connection, writing: Writing)
             if engine.relations.keys() >= set(stream.inputs):
                 _derive(knowledge, connection, stream, writing)
                 _belong(knowledge, stream, writing.commit.version)
-    knowledge.state.cores = sorted(engine.received)
+    for name in sorted(engine.partials.keys() - set(knowledge.state.cores)):
+        stored = engine.partials[name]
+        held = engine.relations.keys() >= set(stored.partials.inputs)
+        if held and not stored.standings(connection):
+            _compute(knowledge, connection, stored, writing)
+    knowledge.state.cores = received_parts(engine)
 
 
 def _forget(knowledge: Knowledge, stream: Stream) -> None:
@@ -98,3 +105,30 @@ def _belong(knowledge: Knowledge, stream: Stream, head: int) -> None:
     state.joined = dict(sorted(state.joined.items()))
     state.collected[stream.name] = head
     membership.list_member(membership.incarnation, stream.name, state.joined[stream.name])
+
+
+def _compute(
+    knowledge: Knowledge, connection: sqlite3.Connection, stored: ReceivedPartials, writing: Writing
+) -> None:
+    """Take what the rows of each owner come to, as if another had told it; the way there is not kept."""
+    engine, commit = knowledge.store.engine, writing.commit
+    feed = engine.feed_for(stored)
+    feed.prepare(connection)
+    feed.begin(connection)
+    told = standings(knowledge, connection, feed)
+    which = Which(frozenset(told), frozenset(), 0)
+    after: Position | None = Position(-1)
+    while after is not None:
+        chunk = feed.read(connection, which, after, PAGE_ROWS)
+        stored.stage(connection, list(zip(*chunk.rows, strict=True)))
+        after = chunk.reached
+    grown = engine.take_partials(connection, stored.stream, which, commit.version, writing.collect)
+    commit.grown |= grown > 0
+    knowledge.intern(connection, sorted({site for found in told.values() for _, site in found}))
+    numbered = {
+        owner: {(place, knowledge.numbers[site]): seq for (place, site), seq in found.items()}
+        for owner, found in told.items()
+    }
+    stored.stand(connection, numbered)
+    for table in (feed.head, *sorted(feed.circuit.states)):
+        connection.execute(f"DROP TABLE main.{table}")

@@ -121,7 +121,7 @@ class State(msgspec.Struct):
     charge: str = ""
     """The incarnation that is in charge of the source for which this store writes; empty for the first."""
     cores: list[str] = []
-    """The cores of views that the store received when it last looked: others are new to it."""
+    """The cores and partial aggregates that the store received when it last looked: others are new to it."""
     readers: dict[str, Reader] = {}
     """Who reads published views from here, the one that was heard of last at the end."""
 

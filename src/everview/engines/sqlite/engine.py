@@ -267,6 +267,12 @@ class Engine:
         """What can be told of owners' rows to sites that do not hold them."""
         return feeds(fed_partials(self.exchange), self.relations, self.exchange.catalog)
 
+    def feed_for(self, received: ReceivedPartials) -> Feed:
+        """Return what computes partial aggregates that are received from relations that are here, too."""
+        number = list(self.exchange.all_partials).index(received.stream)
+        made = feeds({number: received.partials}, self.relations, self.exchange.catalog)
+        return made[received.stream]
+
     def telling(self, stream: str) -> StoredPartials | None:
         """Return partial aggregates that this site can tell others of, if it has what it takes."""
         return self.partials.get(stream) or self.feeds.get(stream)
