@@ -65,7 +65,7 @@ class Reach:
 
     def _spread(self, start: Device | None, passes: Callable[[Device], bool]) -> frozenset[str]:
         """The sites that are linked with one over such that pass it on."""
-        reached = [] if start is None else [start.name]
+        reached = [start.name] if start is not None and passes(start) else []
         for one in reached:
             near = (self._devices[other] for other in sorted(self._links.get(one, ())))
             reached += [found.name for found in near if found.name not in reached and passes(found)]
