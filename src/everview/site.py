@@ -230,10 +230,12 @@ class Site:
             return Witnesses(self._reading, inside=self._inside).why(name, checked)
 
     def explain(self, name: str) -> str:
-        """Say how a view is kept, and why so."""
+        """Say how a view is kept, and why so; and what of it has not come from other sites yet."""
         self._hosted(name)
         with self._store.reading(inside=self._inside) as handle:
-            return explain(self._store.engine, name, handle.connection)
+            text = explain(self._store.engine, name, handle.connection)
+        awaited = self._replica.awaited(name)
+        return f"{text}\n\n{awaited}" if awaited else text
 
     def watch(self, name: str, callback: Callback) -> Watch:
         """Call `callback([(row, weight), …])` after each commit that changes a relation or view.

@@ -263,3 +263,31 @@ def test_a_cut_takes_a_published_view_as_it_is_at_every_site():
         assert "p" in found.views
     one, other = (published({"r", "s"}, name).offered() for name in ("device", "hub"))
     assert {core.name for core in one} == {core.name for core in other}
+
+
+HIDDEN = """
+CREATE MATERIALIZED VIEW w AS SELECT a FROM r;
+CREATE MATERIALIZED VIEW v AS SELECT a, b, c, count(*) OVER (PARTITION BY b) AS n FROM r;
+CREATE MATERIALIZED VIEW e AS SELECT b FROM r WHERE a > 1 EXCEPT SELECT d FROM s WHERE b > 1;
+"""
+
+
+def test_a_view_is_kept_as_if_it_were_the_only_one_hosted_whatever_another_needs_whole():
+    both = exchange(HIDDEN, {"v", "w", "e"})
+    assert both.hidden == ("r",)
+    for view in ("w", "v", "e"):
+        alone = exchange(HIDDEN, {view}).views[view]
+        assert both.views[view] == alone
+    assert both.views["w"].way is Way.RECEIVED
+    assert both.views["w"].why == "this site does not host r, and the view is monotone"
+    assert [core.inputs for core in both.views["e"].cores] == [("r",), ("s",)]
+
+
+def test_what_is_hosted_is_computed_from_also_where_another_relation_is_hidden():
+    found = exchange(HIDDEN, {"v", "e", "s"})
+    assert [core.inputs for core in found.views["e"].cores] == [("r",)]
+
+
+def test_who_holds_a_relation_hidden_offers_what_it_also_receives():
+    found = exchange(HIDDEN, {"v", "w"})
+    assert found.cores.keys() <= {core.name for core in found.offered()}

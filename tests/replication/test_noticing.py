@@ -74,7 +74,10 @@ def test_every_field_is_noticed_but_those_that_need_not_be():
         now, saved = state(), Essence()
         saved.note(now, "i")
         value = getattr(now, field)
-        other = {**value, **OTHERS.get(field, {"k": "x"})} if isinstance(value, dict) else type(value)(9)
+        if isinstance(value, dict):
+            other = {**value, **OTHERS.get(field, {"k": "x"})}
+        else:
+            other = [*value, "k"] if isinstance(value, list) else type(value)(9)
         setattr(now, field, other)
         assert saved.is_of(now, "i") == (field in UNNOTICED), field
 

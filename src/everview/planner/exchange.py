@@ -7,8 +7,9 @@
 5. Another site is its authority: the rows that this one publishes travel, whatever else is here.
 
 A relation that a cut needs whole is received too, but not shown: it is *hidden*. So is a published view that
-another view reads. To whoever cuts a plan a published view is like a bag, also at its authority: cores have
-the same names at all sites.
+another view reads. A view is not computed from what is hidden for another: it is kept as if it were the only
+one hosted, so that it is fed by whoever hosts it, too, and not only by who has that relation. To whoever cuts
+a plan a published view is like a bag, also at its authority: cores have the same names at all sites.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ class Exchange:
         return Kept(Way.LOCAL, self._near(name), (), (), why)
 
     def _away(self, name: str) -> Kept:
-        found = self._written.cut(name, self.held)
+        found = self._written.cut(name, self.held & self.hosts)
         hidden = tuple(source for source in found.relations if source not in self.hosts)
         missing = ", ".join(sorted(set(scans_of(self._written.over_relations(name))) - self.hosts))
         lacks = f"this site does not host {missing}"

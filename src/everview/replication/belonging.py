@@ -7,7 +7,7 @@ specification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -24,6 +24,8 @@ class Belonging:
 
     membership: Membership
     inputs: Callable[[str], tuple[str, ...]]
+    hidden: Collection[str]
+    """The relations that are received and not shown: nothing is written to them here."""
 
     @property
     def state(self) -> State:
@@ -57,11 +59,16 @@ class Belonging:
     # Founding.
 
     def found(self, streams: Iterable[str]) -> None:
-        """Found a group for every relation that the streams need and that is in none."""
+        """Found a group for every relation that the streams need and that is in none.
+
+        Not for one that is hidden and has not come yet: whoever joined would be given nothing, and wait for
+        who writes it to come there.
+        """
         state = self.state
         for stream in streams:
             for relation in self.inputs(stream):
                 held = self.membership.is_base(relation)
+                held = held and (relation not in self.hidden or relation in state.former)
                 if held and self.group(relation) is None and self._is_free(relation):
                     self._found(relation)
         state.joined = dict(sorted(state.joined.items()))

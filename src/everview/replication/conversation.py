@@ -43,6 +43,8 @@ class Conversation(Understanding):
                 peer = self._knowledge.state.peers.get(address)
                 incarnation = "" if peer is None else peer.incarnation
             request = self._request(connection, incarnation, ALL)
+            if incarnation:
+                self._named.add(incarnation)
             return self._message(request, give, incarnation)
 
     def tell(self, give: Served | None, incarnation: str = "") -> Message:
@@ -184,7 +186,8 @@ class Conversation(Understanding):
         """Hear of members and groups; return whether the site is to join anew, and must ask again.
 
         So does a site that was given up, and one that meets a smaller group than its own. Of two strangers
-        the one that was dialled founds what both hold; what it may not give to the other, the other founds.
+        the one that was dialled founds what both hold; what it may not give to the other, or was asked for
+        and did not found, the other founds.
         """
         knowledge, connection = self._knowledge, self._store.writer.connection
         head = knowledge.head(connection)
@@ -226,6 +229,8 @@ class Conversation(Understanding):
             if request.sender:  # asked, and not merely overheard
                 read = knowledge.state.cursors.get(message.sites[0])
                 held = set(request.streams) if dialling and not read else set()
+                if message.sites[0] in self._named:
+                    held -= _unfounded(message)
                 inputs = self._store.engine.inputs_of
                 knowledge.groups.found(stream for stream in wants if not held.issuperset(inputs(stream)))
             coming = knowledge.groups.coming(request, message.gossip)
@@ -347,3 +352,19 @@ class Conversation(Understanding):
             for name in applied.streams:
                 first, latest = known.get(name, (before, before))
                 known[name] = (first if latest == before else before, applied.version)
+
+
+def _unfounded(message: Message) -> set[str]:
+    """What a sender wants, is in no group of, and has nothing of but what it wrote: it founds none.
+
+    So it is with a relation that is received and not shown, and has not come yet.
+    """
+    told = known_of_sender(message)
+    request, gossip = message.request, message.gossip
+    if request is None or gossip is None:
+        return set()
+    return {
+        stream
+        for stream in request.streams.keys() - {*request.joined, *gossip.groups, *gossip.provisional}
+        if stream in told and told[stream].vector.keys() <= {message.sites[0]}
+    }

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.names import MEMBERSHIP, SITES, STORE, TAGS
 from everview.engines.sqlite.relations.base import VECTOR
 from everview.engines.sqlite.store import Store
@@ -24,6 +25,11 @@ def stored_state(connection: sqlite3.Connection) -> State | None:
     """The state in a store; None if it has never met another."""
     parts = dict(connection.execute(f"SELECT one, state FROM {MEMBERSHIP}").fetchall())
     return load(parts[1], parts.get(2, b""), parts.get(3, b"")) if parts else None
+
+
+def received_parts(engine: Engine) -> list[str]:
+    """The cores and partial aggregates of views that a store receives."""
+    return sorted([*engine.received, *engine.partials])
 
 
 @dataclass(slots=True)
@@ -60,7 +66,7 @@ class Knowledge:
         self.membership = Membership(self.state, self.incarnation, wanted, inputs_of, now_us)
         relations = engine.program.relations
         bags = [name for name, relation in relations.items() if relation.semantics is Semantics.BAG]
-        self.groups = Groups(self.membership, inputs_of, bags)
+        self.groups = Groups(self.membership, inputs_of, engine.exchange.hidden, bags)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the state anew if another process, or a rollback, has left it behind."""
@@ -69,7 +75,8 @@ class Knowledge:
         if revision == self._revision and self.incarnation:
             return
         self.incarnation, self.name = connection.execute(f"SELECT incarnation, site FROM {STORE}").fetchone()
-        self.state = stored_state(connection) or State()
+        # Nothing has come yet to a store that has met nobody.
+        self.state = stored_state(connection) or State(cores=received_parts(self.store.engine))
         self._revision, self._others = revision, Extent()
         listed = f"SELECT incarnation, number FROM {SITES} WHERE number > 0"
         self.numbers = dict(connection.execute(listed).fetchall())

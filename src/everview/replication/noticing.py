@@ -128,6 +128,7 @@ def _rest(state: State, own: str) -> bytes:
             state.awaited,
             state.charge,
             state.inputs,
+            state.cores,
             len(state.readers),
             state.expiry_days,
         )

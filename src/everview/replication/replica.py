@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from everview.replication.awaiting import awaited_text
 from everview.replication.backlog import LOOKED_AT
 from everview.replication.batches import Batches
 from everview.replication.collecting import collect, is_due, ripen
@@ -142,6 +143,13 @@ class Replica(Batches):
     def due(self) -> bool:
         """Whether the time of some version from the future has come."""
         return self._next is not None and self._next <= self._store.clock.limit()
+
+    def awaited(self, name: str) -> str:
+        """Say what of a relation or view has not come from other sites yet; nothing if all has."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            own, state = self._knowledge.incarnation, self._knowledge.state
+            return awaited_text(self._store.engine, state, own, name)
 
     def members(self) -> dict[str, Any]:
         """Return of that what can be said without looking at rows."""

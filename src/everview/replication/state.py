@@ -125,6 +125,8 @@ class State(msgspec.Struct):
     """How often the store has gone over to another program."""
     charge: str = ""
     """The incarnation that is in charge of the source for which this store writes; empty for the first."""
+    cores: list[str] = []
+    """The cores and partial aggregates that the store received when it last looked: others are new to it."""
     readers: dict[str, Reader] = {}
     """Who reads published views from here, the one that was heard of last at the end."""
     expiry_days: int = EXPIRY_DAYS

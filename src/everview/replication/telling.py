@@ -25,6 +25,7 @@ from everview.language.windowed import CLOSED
 from everview.replication import partials, publishing, renewal, serving, setting_back
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
+from everview.replication.filling import fill, is_due
 from everview.replication.gossip import (
     Register,
     Tidings,
@@ -85,6 +86,8 @@ class Teller:
         self._next: int | None = None
         # Cut → the incarnation that asked for it, and the groups it was in.
         self._awaited: dict[int, tuple[str, dict[str, str]]] = {}
+        # Who was dialled and asked by its incarnation: it has founded what it can.
+        self._named: set[str] = set()
         self._declared = versions_of(store.program)
         # Sender → the hash of the program that it said it runs; hash → what that declares.
         self._programs: dict[str, str] = {}
@@ -104,6 +107,10 @@ class Teller:
         if strange is not None:
             with self._committing() as connection, store.explained("opened"):
                 renewal.renew(self._knowledge, connection, self.opened_at, retire=strange == "rewound")
+        if is_new := is_due(self._knowledge):
+            with self._committing() as connection, store.explained("opened"):
+                fill(self._knowledge, connection, writing)
+        if strange is not None or is_new:
             # So that it is not taken for strange again before it has spoken.
             self._lineage.show(store, self._knowledge.incarnation)
 

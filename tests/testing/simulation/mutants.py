@@ -3,8 +3,10 @@
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.published import Published
+from everview.planner.exchange import Exchange
 from everview.replication import applying, arriving, renewal, serving
 from everview.replication.applying import Cut
+from everview.replication.belonging import Belonging
 from everview.replication.membership import Membership
 from everview.replication.replica import Replica
 from everview.replication.rights import ALL
@@ -118,6 +120,32 @@ def published_wholes_merged(patch):
     patch(Published, "take", lambda self, connection, told: take(self, connection, told._replace(whole=0)))
 
 
+def computed_from_the_hidden(patch):
+    """A view is computed from a relation that is received whole for another."""
+    real = Exchange._away
+
+    def away(self, name):
+        shown, self.hosts = self.hosts, self.hosts | self.held
+        try:
+            return real(self, name)
+        finally:
+            self.hosts = shown
+
+    patch(Exchange, "_away", away)
+
+
+def the_hidden_founds(patch):
+    """Who has a relation unseen, and was given nothing of it, founds a group for it."""
+    found = Belonging.found
+
+    def eager(self, streams):
+        hidden, self.hidden = self.hidden, ()
+        found(self, streams)
+        self.hidden = hidden
+
+    patch(Belonging, "found", eager)
+
+
 MUTANTS = {
     views_not_propagated: (),
     covered_rows_accepted: ("storm",),
@@ -130,6 +158,8 @@ MUTANTS = {
     published_floor_stays: ("collect",),
     published_epoch_stays: ("restore", "rewind"),
     published_wholes_merged: ("collect", "restore"),
+    computed_from_the_hidden: (),
+    the_hidden_founds: (),
 }
 """Mutant → the faults under which it is looked for."""
 
@@ -138,5 +168,7 @@ FIRST = {
     published_floor_stays: 131,
     published_epoch_stays: 7,
     published_wholes_merged: 68,
+    computed_from_the_hidden: 2135,
+    the_hidden_founds: 158,
 }
 """Mutant → the world with which the search begins; every fourth has a published view."""

@@ -7,6 +7,9 @@ from tests.testing.simulation.folders import REGRESSIONS
 
 from everview.testing import Simulation
 from everview.testing.simulation import load_case
+from everview.testing.simulation.generate import generate_case
+from everview.testing.simulation.reach import Reach
+from everview.testing.simulation.world import World
 
 CHUNK = 15
 
@@ -15,6 +18,33 @@ CHUNK = 15
 def test_worlds_with_faults(first):
     for seed in range(first, first + CHUNK):
         Simulation(seed).run()
+
+
+@pytest.mark.parametrize("first", range(10_000, 11_200, 300))
+def test_worlds_whose_sites_host_different_parts(first):
+    seeds = [seed for seed in range(first, first + 300) if is_spread(generate_case(seed))]
+    assert len(seeds) > 5
+    for seed in seeds:
+        Simulation(seed).run()
+
+
+def is_spread(case):
+    """Whether some site hosts a part, and is not linked with the one that has everything."""
+    first = case.places[0].name
+    near = {name for link in case.links if first in link for name in link}
+    return any(place.hosts and place.name not in near for place in case.places)
+
+
+def test_who_can_be_fed(tmp_path):
+    path = next(path for path in REGRESSIONS if path.stem == "fed-by-who-hosts-the-view")
+    world = World(load_case(path.read_text()), tmp_path)
+    s0, s1, s2 = world.devices.values()
+    reach = Reach([s0, s1, s2], world.network.links)
+    assert [reach.is_fed(s2, name) for name in ("v0", "v1")] == [False, True]
+    assert all(reach.is_fed(s0, name) for name in ("n", "v0", "v1"))
+    assert reach.is_fed(s1, "v1")
+    assert not Reach([s0, s1, s2], {"s0": {"s1"}, "s1": {"s0"}, "s2": set()}).is_fed(s2, "v1")
+    world.close()
 
 
 @pytest.mark.parametrize("seed", range(5))

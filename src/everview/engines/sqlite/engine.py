@@ -259,14 +259,19 @@ class Engine:
 
     @cached_property
     def _derived(self) -> dict[str, Stream]:
-        """What this site does not read, but can derive for others."""
-        found = derived_streams(self.circuit, self.exchange, self.relations)
-        return {name: stream for name, stream in found.items() if name not in self.streams}
+        """What this site can derive from the relations that are here."""
+        return derived_streams(self.circuit, self.exchange, self.relations)
 
     @cached_property
     def feeds(self) -> dict[str, Feed]:
         """What can be told of owners' rows to sites that do not hold them."""
         return feeds(fed_partials(self.exchange), self.relations, self.exchange.catalog)
+
+    def feed_for(self, received: ReceivedPartials) -> Feed:
+        """Return what computes partial aggregates that are received from relations that are here, too."""
+        number = list(self.exchange.all_partials).index(received.stream)
+        made = feeds({number: received.partials}, self.relations, self.exchange.catalog)
+        return made[received.stream]
 
     def telling(self, stream: str) -> StoredPartials | None:
         """Return partial aggregates that this site can tell others of, if it has what it takes."""
@@ -286,11 +291,15 @@ class Engine:
     @property
     def offers(self) -> list[str]:
         """The streams that this site can serve."""
-        return [*self.streams, *self._derived]
+        return [*self.streams, *(name for name in self._derived if name not in self.streams)]
 
     def offered(self, name: str) -> Stream | None:
         """Return a stream that this site can serve, if it has what it takes."""
         return self.streams.get(name) or self._derived.get(name)
+
+    def derived(self, name: str) -> Stream:
+        """Return a core as it follows from relations that are here, also if it is received as well."""
+        return self._derived[name]
 
     def inputs_of(self, stream: str) -> tuple[str, ...]:
         """Return the base relations that a stream tells of; none if the program has no such stream."""

@@ -20,7 +20,7 @@ from everview.engines.sqlite.connections import connect
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import HOSTS, LOG, PAGES, READERS, STORE
-from everview.engines.sqlite.opening import drop_derived, layout_of, make_views, store_hosts
+from everview.engines.sqlite.opening import drop_derived, layout_of, make_sources, make_views, store_hosts
 from everview.errors import ProgramError, StoreError
 from everview.language.evolution import Evolution
 from everview.planner.published import published_stream
@@ -101,7 +101,8 @@ def evolve(
     old = Engine(old_program, stored or frozenset(old_program.names()), called)
     new = Engine(new_program, hosts, called)
     _check_readers(connection, path, evolution, new)
-    drop_derived(connection, old)
+    # An earlier version may have received less of the same views.
+    make_sources(connection, old, drop_derived(connection, old))
     _move(connection, old, new, evolution)
     make_views(connection, new)
     store_hosts(connection, new)

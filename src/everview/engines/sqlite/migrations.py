@@ -101,9 +101,11 @@ def _to_3(connection: sqlite3.Connection) -> None:
         lambda id_, half: None if id_ is None else halves(id_)[half],
         deterministic=True,
     )
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     for received in Engine(program, hosts or frozenset(program.names())).received.values():
-        for liveness in received.inputs:
-            _liveness_to_3(connection, liveness)
+        if there.issuperset(received.tables):  # less was received then
+            for liveness in received.inputs:
+                _liveness_to_3(connection, liveness)
 
 
 def _liveness_to_3(connection: sqlite3.Connection, liveness: Liveness) -> None:

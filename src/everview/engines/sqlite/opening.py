@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from everview.engines.sqlite.circuits.names import BY, quoted
@@ -220,15 +220,19 @@ def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
     return {name for _, name, _ in entries}
 
 
+def make_sources(connection: sqlite3.Connection, engine: Engine, there: Collection[str]) -> None:
+    """Make the tables of relations, and of what comes of views, that are not there yet."""
+    for source in engine.sources.values():
+        for statement in source.ddl() if set(there).isdisjoint(source.tables) else ():
+            connection.execute(statement)
+
+
 def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
     """Drop all that follows from other tables, and make it anew from them.
 
     What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
     """
-    there = drop_derived(connection, engine)
-    for source in engine.sources.values():
-        for statement in source.ddl() if there.isdisjoint(source.tables) else ():
-            connection.execute(statement)
+    make_sources(connection, engine, drop_derived(connection, engine))
     make_views(connection, engine)
     store_hosts(connection, engine)
     connection.execute(f"UPDATE {STORE} SET layout = ?", (layout_of(engine),))

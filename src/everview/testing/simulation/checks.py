@@ -12,6 +12,7 @@ from everview.testing.simulation.device import Device
 from everview.testing.simulation.lattices import fingerprint, marks, versions
 from everview.testing.simulation.oracle import Event, History, Numbers
 from everview.testing.simulation.published import contradiction, foreign, last_published
+from everview.testing.simulation.reach import Links, Reach
 
 Row = tuple[Any, ...]
 
@@ -133,26 +134,35 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
     return count
 
 
-def check_all(devices: Iterable[Device], history: History) -> None:
-    """After healing: every site shows what all surviving writes make, and its views follow from that."""
+def check_all(devices: Iterable[Device], history: History, links: Links) -> int:
+    """After healing: every site shows what all surviving writes make, and its views follow from that.
+
+    Return how many relations and views, over all sites, the links let nothing get to: nothing is promised of
+    those.
+    """
     devices = list(devices)
-    program = history.program
+    program, reach, unfed = history.program, Reach(devices, links), 0
     survived: dict[str, Numbers] = {name: frozenset() for name in program.relations}
     for device in devices:
         for whole, numbers in device.seen.items():
-            if whole in survived:  # who has only derivations cannot give the rows back
-                survived[whole] |= numbers
+            if whole in survived and reach.gets(device, whole):
+                survived[whole] |= numbers  # who has only derivations cannot give the rows back
     expected = _expected(devices, history, survived)
     for device in devices:
-        streams = device.store.engine.streams
-        shared = {name for other in devices if other is not device for name in other.store.engine.streams}
-        missing = sorted((set(streams) & shared) - set(device.state.joined))
+        streams = {name for name in device.store.engine.streams if reach.gets(device, name)}
+        others = (other for other in devices if other is not device)
+        shared = {n for other in others for n in other.store.engine.streams if reach.gets(other, n)}
+        missing = sorted((streams & shared) - set(device.state.joined))
         if missing:
             raise Wrong(f"{device.name} never became a member of {missing}")
         for name in sorted(device.hosts):
+            if not reach.is_fed(device, name):
+                unfed += 1
+                continue
             found = device.rows(name)
             if not _same(found, expected[name]):
                 raise Wrong(f"in the end {device.name} shows {name} {_differ(found, expected[name])}")
+    return unfed
 
 
 def _expected(

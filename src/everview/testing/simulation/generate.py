@@ -20,6 +20,7 @@ from everview.testing.simulation.programs import (
     with_authorities,
     with_owners,
 )
+from everview.testing.simulation.spread import Spread
 
 FAULTS = (
     "collect",
@@ -106,11 +107,18 @@ class _Generator:
         self.partial = not self.storm and not self.transfers and self._hosting.random() < 0.35
         if self.partial:  # a row of which only derivations are left cannot be had back
             self.faults -= {"leave", "restore", "rewind", "copy"}
+        self.spread: Spread | None = None
+        if self.partial and len(self.names) > 2:
+            spreading = random.Random(f"spread {seed}")
+            self.spread = Spread(self.program, self.names, spreading) if spreading.random() < 0.7 else None
 
     def case(self) -> do.Case:
         rng = self.rng
         places = [do.Place(name, self.skew(), self.hosts(name)) for name in self.names]
         links = self.topology()
+        if self.spread is not None:
+            places = [msgspec.structs.replace(p, hosts=self.spread.hosts[p.name]) for p in places]
+            links = list(self.spread.links)  # before newcomers
         steps: list[do.AnyStep] = []
         moves = self.moves()
         for _ in range(rng.randint(15, 60) + 40 * self.storm):
@@ -190,7 +198,7 @@ class _Generator:
 
     def pair(self) -> tuple[str, str]:
         one, other = self.rng.sample(self.names, 2)
-        return one, other
+        return (one, other) if self.spread is None else self.spread.pair(one, other)
 
     def write(self) -> list[do.AnyStep]:
         return [do.Write(self.site(), self.transaction())]
@@ -268,6 +276,8 @@ class _Generator:
 
     def arrive(self) -> list[do.AnyStep]:
         name, near = f"n{len(self.names)}", self.names[0] if self.partial else self.site()
+        if self.spread is not None:
+            near = self.spread.arrive(name)
         self.names.append(name)
         steps: list[do.AnyStep] = [do.Arrive(name, near, self.skew())]
         if self.rng.random() < 0.5:  # it has written before it meets anyone

@@ -34,12 +34,13 @@ def heal(world: World) -> None:
     happen(Wait(3 * 86_400), world)  # what was told again has a new stamp
     if any(view.authority for view in world.program.views.values()):
         settle(world)  # its time has come at the authority, too, and others have yet to hear what that makes
-    check_all(world.devices.values(), world.history)
+    check_all(world.devices.values(), world.history, world.network.links)
     for _ in range(2):
         for name in sorted(world.devices):
             happen(Collect(name), world)
     settle(world)
-    check_all(world.devices.values(), world.history)
+    unfed = check_all(world.devices.values(), world.history, world.network.links)
+    world.counts["out of reach"] += unfed
 
 
 def _arrive(world: World) -> None:
@@ -83,11 +84,19 @@ def _give_up_the_gone(world: World) -> int:
 
 
 def settle(world: World) -> None:
-    """Sync along links, everything to one site and back, until that changes nothing anywhere."""
+    """Sync along links, everything to one site and back, until that changes nothing anywhere.
+
+    Where sites host different parts, over all links: what one does not pass on may come by another.
+    """
     tree = world.network.tree(world.anchor.name)
+    more = []
+    if any(place.hosts for place in world.case.places):
+        links = world.network.links.items()
+        known = {frozenset(pair) for pair in tree}
+        more = [(a, b) for a, near in sorted(links) for b in sorted(near) if a < b and {a, b} not in known]
     for _ in range(ROUNDS):
         before = _state(world)
-        for one, other in [*reversed(tree), *tree[1:]]:
+        for one, other in [*reversed(tree), *more, *tree[1:]]:
             sync(world, world.devices[one], world.devices[other])
         if _state(world) == before:
             return
