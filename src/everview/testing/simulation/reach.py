@@ -60,8 +60,19 @@ class Reach:
     def gets(self, device: Device, stream: str) -> bool:
         """Whether a stream that a device reads from others gets there."""
         if stream not in self._reached:
-            self._reached[stream] = self._spread(self._source(stream), lambda found: _has(found, stream))
+            self._reached[stream] = self._spread(self._source(stream), lambda found: self._has(found, stream))
         return device.name in self._reached[stream]
+
+    def _has(self, device: Device, stream: str) -> bool:
+        """Whether a stream is passed on by a device: it receives it, or gets what it makes it from."""
+        engine = device.store.engine
+        if stream in engine.streams or stream in engine.partials or stream in engine.published:
+            return True
+        fed = engine.feeds.get(stream)
+        if fed is None and engine.offered(stream) is None:
+            return False
+        inputs = engine.inputs_of(stream) if fed is None else fed.partials.inputs
+        return all(self.gets(device, relation) for relation in inputs)
 
     def _spread(self, start: Device | None, passes: Callable[[Device], bool]) -> frozenset[str]:
         """The sites that are linked with one over such that pass it on."""
@@ -80,12 +91,6 @@ class Reach:
                     return device if self.is_fed(device, published.view.name) else None
         return anchor
 
-
-def _has(device: Device, stream: str) -> bool:
-    """Whether a stream is passed on by a device."""
-    engine = device.store.engine
-    found = engine.offered(stream) is not None or engine.telling(stream) is not None
-    return found or stream in engine.published
 
 
 def _computes(device: Device, view: str) -> bool:
