@@ -81,7 +81,7 @@ def test_what_a_view_needs_is_told_with_the_view(sync):
     with opened("server") as server, opened("device", "busy", "w") as device:
         server.insert("r", [ROWS["r"]])
         for _ in range(2):
-            assert sync(server, device, some("busy", "w"), some()) == (read("r", "w", "busy"),)
+            assert sync(server, device, some("busy", "w"), some()) == (read("r", "busy"),)
         assert sync(server, device, some("busy", "w", "r"), some()) == ()
         assert device.rows("busy") == [(1, "x", 1)]
 

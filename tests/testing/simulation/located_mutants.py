@@ -166,7 +166,7 @@ PROVENANCE = {
     revival_shown_only: (0, ()),
     dead_not_kept: (10, ()),
     lengths_told_once: (1, ()),
-    last_length_counts: (0, ()),
+    last_length_counts: (84, ()),
     own_lengths_taken: (1, ("restore", "rewind")),
     forgotten_for_good: (42, ("collect", "partition")),
     live_forgotten: (1, ("collect",)),
