@@ -92,7 +92,6 @@ class Reach:
         return anchor
 
 
-
 def _computes(device: Device, view: str) -> bool:
     """Whether a device hosts all that a view reads, views that it does not host written out."""
     return device.hosts >= _written_out(device.store.program, view, device.hosts)
