@@ -6,6 +6,8 @@ from tests.replication.sites import PROGRAM, World, assert_equal, talk
 import everview as ev
 from everview.hub.gate import Gate
 from everview.hub.retention import Retention
+from everview.replication.rights import Rights
+from everview.replication.transports.memory import MemoryTransport
 
 DAY = 24 * 3600
 
@@ -105,6 +107,36 @@ def test_nobody_is_given_up_before_the_limit(world):
     b.sync(a)
     a.replica.collect()
     assert expired(a, c)
+
+
+@pytest.mark.parametrize("days", [7, 100])
+def test_who_is_spoken_with_is_not_given_up_though_nothing_may_be_read_from_it(world, days):
+    server, other = world.sites(2)
+    screen = world.site("screen", hosts={"joined"})
+    server.insert("r", [(1, "x")])
+    server.insert("k", [(1, "y")])
+    talk(server, other, screen)
+    nothing = MemoryTransport(server.replica, server.name, Rights(None, frozenset(), frozenset({"joined"})))
+    server.insert("r", [(2, "x")])
+    for _ in range(20):
+        world.seconds += days * DAY
+        server.sync(other)
+        nothing.sync(screen.replica)
+        screen.replica.collect()
+    assert not expired(screen, server)
+    world.seconds += 89 * DAY
+    screen.sync(other)
+    screen.replica.collect()
+    assert not expired(screen, server)
+    if days == 7:
+        nothing.sync(screen.replica)
+        screen.sync(server)
+        assert screen.rows("joined") == [(1, "y")]
+    world.seconds += 91 * DAY
+    for _ in range(3):
+        other.sync(screen)
+    screen.replica.collect()
+    assert expired(screen, server)  # of which nobody has heard since
 
 
 def test_who_must_return_waits_for_as_long_as_it_declares(world):

@@ -216,6 +216,8 @@ class Conversation(Understanding):
             news = tidings.new_known
             knowledge.membership.believe(news, message.sites[0], knowledge.groups.strangers())
             knowledge.membership.release(told.get(message.sites[0], {}))
+            if not overheard:
+                knowledge.membership.note_met(message.sites[0])
         if left:
             with self._store.writing() as writer:
                 Staging.clear_all(writer)  # they were asked for by a member, and left out what it has

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.streams import wholes_of
 from everview.replication.rolls import Listed
-from everview.replication.state import Holding, State, Told
+from everview.replication.state import DAY_US, Holding, State, Told
 
 Inputs = Callable[[str], tuple[str, ...]]
 """Stream → the base relations it tells of; nothing for a stream that the program does not have."""
@@ -329,23 +329,39 @@ class Membership:
             for stream in self.wanted:
                 self.hold(incarnation, stream, "", Holding(2))
 
+    def note_met(self, incarnation: str) -> None:
+        """A site has spoken here itself.
+
+        What it says of its clock is believed only with all that it has. Where it may not give that, or this
+        site may not take it, the two talk every day, and it would be given up, for everybody, as one who
+        stays away. A day is as fine as it need be, and is noted only where nothing else tells as much.
+        """
+        state, now = self.state, self.now_us()
+        if incarnation in state.members and self._heard_us(incarnation) < now - DAY_US:
+            state.met[incarnation] = now - now % DAY_US + DAY_US
+
     def absent(self, since_us: int) -> list[str]:
         """Members of whom nothing newer than this was heard.
 
         None, if it was heard of nobody at all: then it is this site that was away.
         """
+        state = self.state
+        state.met = {one: us for one, us in state.met.items() if us >= since_us and one not in state.expired}
         found, heard = [], False
-        for incarnation in self.state.members:
+        for incarnation in state.members:
             if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
                 continue
-            told = self.state.known.get(incarnation, {}).values()
-            readings = [microseconds(t.reading) for t in told if t.reading]
-            listed = [held.listed_us for held in self._holdings(incarnation)]
-            if max(readings or listed) < since_us:
+            listed = max(held.listed_us for held in self._holdings(incarnation))
+            if max(self._heard_us(incarnation) or listed, state.met.get(incarnation, 0)) < since_us:
                 found.append(incarnation)
             else:
                 heard = True
         return found if heard else []
+
+    def _heard_us(self, incarnation: str) -> int:
+        """The time of its clock that a member is believed to have told; 0 if there is none."""
+        told = self.state.known.get(incarnation, {}).values()
+        return max((microseconds(one.reading) for one in told), default=0)
 
 
 def declined(incarnation: str, group: str, held: Holding) -> bool:

@@ -122,6 +122,7 @@ def _rest(state: State, own: str) -> bytes:
             state.moved,
             state.collected,
             state.cancelled,
+            state.met,
             state.passed_us,
             {address: peer.incarnation for address, peer in state.peers.items()},
             state.dropped,

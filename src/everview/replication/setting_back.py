@@ -19,7 +19,7 @@ import sqlite3
 from everview.algebra.clock import TOLERANCE_US
 from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.relations.keyed import KeyedRelation
-from everview.engines.sqlite.stamps import microseconds
+from everview.engines.sqlite.stamps import SHIFT, microseconds
 from everview.engines.sqlite.writing import Writing
 from everview.replication.gossip import Tidings
 from everview.replication.knowledge import Knowledge
@@ -73,12 +73,14 @@ def set_back(
     floor = max((state.floors.get(stored.relation.name, 0) for stored in relations), default=0)
     if clock.limit() < floor <= clock.farthest():  # where all were ahead nobody writes below what they forgot
         state.moved = clock.past = floor
-    limit = clock.limit()
+    # All that has this microsecond: clocks are found to agree by their times, whatever counters say.
+    limit = clock.limit() | (1 << SHIFT) - 1
     passed = [floor, *_readings(knowledge, tidings, sender).values()]
     passed += [stored.last_come(connection, limit) for stored in relations]
     clock.observe(max(stamp for stamp in (0, *passed) if stamp <= limit))
     old = renew(knowledge, connection, commit.version - 1, retire=True)
     commit.site, commit.stamp = store.number, clock.stamp()
+    limit = clock.limit()
     for stored in relations:
         if stored.set_back(connection, knowledge.numbers[old], told, limit, commit):
             store.engine.propagate(connection, (stored.delta,), writing.collect, shrinks=True)

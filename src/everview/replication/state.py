@@ -109,6 +109,10 @@ class State(msgspec.Struct):
     """Stream → the commit at the last collection."""
     cancelled: dict[str, dict[str, dict[str, int]]] = {}
     """Bag → group → a vector over all pairs forgotten of it there, by this site or by whom it joined from."""
+    met: dict[str, int] = {}
+    """Member that speaks here itself, though nothing of it is believed → the end of the day when it last
+    did. It is not away.
+    """
     ripe: dict[str, Told] = {}
     """Relation → what was stable at the last pass, and may be collected at the next."""
     passed_us: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from everview.engines.reference import evaluate_views
@@ -71,13 +71,15 @@ def _value_what_has_come(device: Device, history: History) -> None:
     }
 
 
-def withdraw(device: Device, devices: Iterable[Device], history: History) -> None:
+def withdraw(device: Device, devices: Iterable[Device], history: History) -> list[Event]:
     """Forget the writes that a site has taken back: its clock was set back, and nobody else has seen them.
 
-    It tells them again as of now. What has come by its clock is looked at anew, too.
+    It tells them again as of now: returned are those that were the last of their key. What has come by its
+    clock is looked at anew, too.
     """
     limit, engine = device.store.clock.limit(), device.store.engine
     device.come = frozenset(number for number in device.come if history.events[number].stamp <= limit)
+    last: list[Event] = []
     for name in engine.streams:
         relation = history.program.relations.get(name)
         if relation is None or relation.semantics is not Semantics.KEYED:
@@ -87,7 +89,29 @@ def withdraw(device: Device, devices: Iterable[Device], history: History) -> Non
             held = versions(device.store.writer.connection, engine, name)
             others = frozenset().union(*(d.seen.get(name, ()) for d in devices if d is not device))
             lost = {n for n in ahead if n not in others and _at(history, name, n) not in held}
+            by_key = {_at(history, name, n)[0]: n for n in sorted(device.seen[name], key=_order(history))}
+            last += [history.events[n] for n in by_key.values() if n in lost]
             device.seen[name] -= lost
+    return last
+
+
+def _order(history: History) -> Callable[[int], tuple[int, str]]:
+    return lambda number: (history.events[number].stamp, history.events[number].incarnation)
+
+
+def check_told_again(device: Device, history: History, withdrawn: Iterable[Event], since: int) -> None:
+    """What a site has taken back it has written again: its writes from this number on say the same."""
+    told = {(e.relation, e.action, e.row) for e in history.events[since:]}
+    for event in withdrawn:
+        key = history.key(event.relation, event.row)
+        said = {
+            (action, row)
+            for name, action, row in told
+            if name == event.relation and history.key(name, row) == key
+        }
+        same = (event.action, event.row) in said if event.action == "insert" else said
+        if not same:
+            raise Wrong(f"{device.name} took back {event.action} {event.relation}{event.row} and lost it")
 
 
 def _at(history: History, name: str, number: int) -> tuple[Row, int, str]:

@@ -110,7 +110,9 @@ class _Generator:
         self.spread: Spread | None = None
         if self.partial and len(self.names) > 2:
             spreading = random.Random(f"spread {seed}")
-            self.spread = Spread(self.program, self.names, spreading) if spreading.random() < 0.7 else None
+            if spreading.random() < 0.7:
+                given_up = bool(self.faults & {"absence", "expire"})
+                self.spread = Spread(self.program, self.names, spreading, given_up=given_up)
 
     def case(self) -> do.Case:
         rng = self.rng

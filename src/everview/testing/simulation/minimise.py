@@ -74,8 +74,10 @@ def _attempts(case: Case) -> Iterator[Case]:
         for start in range(len(steps) - size, -1, -size):
             yield _with(case, steps[:start] + steps[start + size :])
         size //= 2
+    parts = any(place.hosts is not None for place in case.places)
+    needed = case.places[0] if parts else None  # who hosts everything: without it nothing is promised
     for place in case.places[::-1]:
-        if len(case.places) > 2:
+        if len(case.places) > 2 and place is not needed:
             yield _without(case, place.name)
         if place.skew:
             rest = [msgspec.structs.replace(p, skew=0) if p is place else p for p in case.places]

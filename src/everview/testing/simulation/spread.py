@@ -2,7 +2,9 @@
 
 So some views get somewhere only over sites that host the same view, or hold what it is made from, and some to
 nobody. The sites that host a relation are linked with each other over such sites: where they write it and
-never meet there are two worlds. It has a chance of its own: other worlds stay as they were.
+never meet there are two worlds. Where sites may be given up, so are those that have it unseen: who comes back
+waits for one that held the relation with it, be it one that it met by chance and never meets again. It has a
+chance of its own: other worlds stay as they were.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from everview.language.program import Program
+from everview.planner.exchange import Exchange
 
 SHAPES = ("line", "line", "line", "tree", "tree", "ring", "mesh")
 
@@ -19,14 +22,14 @@ SHAPES = ("line", "line", "line", "tree", "tree", "ring", "mesh")
 class Spread:
     """What sites host, and with whom they are linked; the first hosts everything."""
 
-    def __init__(self, program: Program, names: Sequence[str], rng: random.Random) -> None:
+    def __init__(self, program: Program, names: Sequence[str], rng: random.Random, *, given_up: bool) -> None:
         self._program, self._rng = program, rng
         common = rng.choice(sorted(program.views))
         self.hosts: dict[str, list[str] | None] = {
             name: self._hosts(common) if number else None for number, name in enumerate(names)
         }
         self.links = _shape(rng.choice(SHAPES), rng.sample(names, len(names)), rng)
-        for holders in self._holders():
+        for holders in self._holders(unseen=given_up):
             self._connect(holders)
 
     def _hosts(self, common: str) -> list[str] | None:
@@ -38,12 +41,17 @@ class Spread:
         chosen |= set(rng.sample(views, min(rng.choice([0, 1, 1, 2]), len(views)))) or {common}
         return sorted(chosen | {name for name in self._program.relations if rng.random() < 0.08})
 
-    def _holders(self) -> list[Collection[str]]:
-        """The sites that have everything; and for each relation those that host it."""
-        whole = [name for name, hosts in self.hosts.items() if hosts is None]
+    def _holders(self, *, unseen: bool) -> list[Collection[str]]:
+        """The sites that have everything; and for each relation those that host it, or have it unseen."""
+        program = self._program
+        held = {
+            name: hosts if hosts is None else Exchange(program, hosts, name).held if unseen else set(hosts)
+            for name, hosts in self.hosts.items()
+        }
+        whole = [name for name, hosts in held.items() if hosts is None]
         return [
             whole,
-            *([n for n, h in self.hosts.items() if h is None or r in h] for r in self._program.relations),
+            *([name for name, h in held.items() if h is None or r in h] for r in program.relations),
         ]
 
     def _connect(self, holders: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from everview.testing.simulation.checks import check_device, retold, withdraw
+from everview.testing.simulation.checks import check_device, check_told_again, retold, withdraw
 from everview.testing.simulation.clocks import Clocks
 from everview.testing.simulation.crashes import Crashed
 from everview.testing.simulation.device import Device
@@ -129,9 +129,10 @@ class World:
         """Everything that must hold of a device now."""
         note_forgotten(self.history, device, self.devices.values())
         note_published(device, self.history)
-        if returned:
-            withdraw(device, self.devices.values(), self.history)
+        events = len(self.history.events)
+        withdrawn = withdraw(device, self.devices.values(), self.history) if returned else ()
         self.counts["told again"] += retold(device, self.history, returned=returned)
+        check_told_again(device, self.history, withdrawn, events)
         if not self.case.large:
             check_device(device, self.history, transfers=self.case.transfers)
 
