@@ -16,6 +16,12 @@ from everview.testing.simulation.reach import Links, Reach
 
 Row = tuple[Any, ...]
 
+Looks = tuple[Any, tuple[int, float, int], Numbers]
+"""What a set was like when it was looked at: the store, its fingerprint, and the writes seen."""
+
+_MANY = 10_000
+"""Of more writes only what is new is compared with a set."""
+
 
 class Wrong(AssertionError):  # noqa: N818 - it names what was found; tests read better so
     """A state that breaks what was promised."""
@@ -132,11 +138,13 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
         new: list[dict[str, Any]] = []
         if relation.semantics is Semantics.SET:
             looks = (device.store, fingerprint(connection, engine, name), seen)
-            if device.told.get(name) == looks:  # nothing came or went since all of it was looked at
+            before = device.told.get(name)
+            if before == looks:  # nothing came or went since all of it was looked at
                 continue
             device.told[name] = looks
             known = history.longest(seen)
-            for *cells, length in sorted(marks(connection, engine, name) - history.marks(seen), key=repr):
+            found = _grown(device, history, name, before)
+            for *cells, length in sorted(found - history.marks(seen), key=repr):
                 row = tuple(cells)
                 if length < known.get(row, 0) and row not in history.unsettled(name, seen):
                     raise Wrong(f"{device.name} has {name}{row} at length {length}, not {known[row]}")
@@ -156,6 +164,22 @@ def retold(device: Device, history: History, *, returned: bool) -> int:
             device.seen[name] = device.seen.get(name, frozenset()) | {event.number}
         count += len(new)
     return count
+
+
+def _grown(device: Device, history: History, name: str, before: Looks | None) -> set[Row]:
+    """What of a set may be another than it has to be: all, or where there are many only what has grown.
+
+    Provided that all which the writes seen since have made longer is in that: the rest was right before them.
+    """
+    connection, engine = device.store.writer.connection, device.store.engine
+    seen = device.seen.get(name, frozenset())
+    if before is not None and before[0] is device.store and len(seen) > _MANY and before[2] <= seen:
+        grown = marks(connection, engine, name, since=before[1][2])
+        earlier, known = history.longest(before[2]), history.longest(seen)
+        written = [history.events[number].row for number in seen - before[2]]
+        if all((*row, known[row]) in grown or known[row] == earlier.get(row, 0) for row in written):
+            return grown
+    return marks(connection, engine, name)
 
 
 def check_all(devices: Iterable[Device], history: History, links: Links) -> int:

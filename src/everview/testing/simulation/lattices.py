@@ -12,10 +12,11 @@ from everview.engines.sqlite.relations.keyed import KeyedRelation
 Row = tuple[Any, ...]
 
 
-def marks(connection: sqlite3.Connection, engine: Engine, relation: str) -> set[Row]:
-    """Of a set: tuples that end with their causal lengths."""
+def marks(connection: sqlite3.Connection, engine: Engine, relation: str, since: int = 0) -> set[Row]:
+    """Of a set: tuples that end with their causal lengths; those that grew after a commit."""
     stored = engine.relations[relation]
-    return set(connection.execute(f"SELECT {stored.listed}, cl FROM {stored.table.name}"))
+    new = "WHERE version > ?" if since else "WHERE ? = 0"
+    return set(connection.execute(f"SELECT {stored.listed}, cl FROM {stored.table.name} {new}", (since,)))
 
 
 def fingerprint(connection: sqlite3.Connection, engine: Engine, relation: str) -> Row:
