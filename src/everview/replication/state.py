@@ -110,7 +110,7 @@ class State(msgspec.Struct):
     cancelled: dict[str, dict[str, dict[str, int]]] = {}
     """Bag → group → a vector over all pairs forgotten of it there, by this site or by whom it joined from."""
     ripe: dict[str, Told] = {}
-    """Relation → what was stable at the last pass, and may be collected at the next."""
+    """Whole → what was stable at the last pass, and may be collected at the next."""
     passed_us: int = 0
     """When the last pass was."""
     peers: dict[str, Peer] = {}
