@@ -324,19 +324,28 @@ class Compared(Ground):
     def _pull(self, reader, sender):
         """`Ground.pull`, on both sides at once.
 
-        A cut may have more pages on one side than on the other, and every request tells what the reader has
-        and knows by then. So after one of several pages both ask once more, and have told the same.
+        A cut may have more pages on one side than on the other: who has it all waits. Every request tells
+        what the reader has and knows by then; so after a cut of several pages both ask once more, and have
+        told the same.
         """
-        left = several = False
+        left = several = told = answered = False
+        model = real = Asks.ANEW
         for _ in range(LIMIT):
             one, other = self.sites[reader], self.sites[sender]
-            held = set(other.joined)
-            model, answered = self._ask_model(one, other)
-            left |= not held <= other.joined
-            asks = {model, self._ask(reader, sender, lost=not answered)}
-            if asks == {Asks.NO} and not several:
-                break
-            several = Asks.ON in asks or (several and Asks.ANEW in asks)
+            waits = {model, real} == {Asks.NO, Asks.ON}
+            if not waits or model is Asks.ON:
+                held = set(other.joined)
+                model, answered = self._ask_model(one, other)
+                left |= not held <= other.joined
+            if not waits or real is Asks.ON:
+                real = self._ask(reader, sender, lost=not answered)
+            if Asks.ANEW in (model, real):
+                several = told = False
+            several |= Asks.ON in (model, real)
+            if model is real is Asks.NO:
+                if told or not several:
+                    break
+                told = True
         else:
             raise DifferentError(f"{self.sites[reader].name} never stops to ask")
         self.sites[reader].stages.pop(self.sites[sender].inc, None)
