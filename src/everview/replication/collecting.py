@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from everview.engines.sqlite.streams import wholes_of
 from everview.language.relations import Semantics
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
@@ -36,8 +35,8 @@ def ripen(knowledge: Knowledge, connection: sqlite3.Connection) -> int:
     _agree(knowledge)
     total = collect(knowledge, connection, state.ripe) if wanted else 0
     state.passed_us = knowledge.store.environment.now_us()
-    stable = {name: knowledge.membership.stable(name) for name in knowledge.store.engine.program.relations}
-    state.ripe = {name: Told(vector, passed) for name, (vector, passed) in stable.items() if vector}
+    stable = {whole: knowledge.membership.stable(whole) for whole, _ in knowledge.membership.wholes()}
+    state.ripe = {whole: Told(vector, passed) for whole, (vector, passed) in stable.items() if vector}
     return total
 
 
@@ -65,17 +64,17 @@ def collect(
     for name, stream in engine.streams.items():
         if name not in state.joined:
             continue
-        for part, relation in zip(stream.held, stream.inputs, strict=True):
-            vector, passed = membership.stable(relation)
+        for part, relation, whole in zip(stream.held, stream.inputs, stream.wholes, strict=True):
+            vector, passed = membership.stable(whole)
             if relations[relation].semantics is Semantics.BAG:
                 vector = settled(membership, relation, vector)
             if ripe is not None:
-                vector, passed = _least(vector, passed, ripe.get(relation, Told({})))
+                vector, passed = _least(vector, passed, ripe.get(whole, Told({})))
             if not vector or not part.garbage(connection):
                 continue
             knowledge.lay_out(connection, vector)
             count, floor = part.collect(connection, passed)
-            if count and wholes_of(name, stream.inputs) == (name,) and floor > state.floors.get(name, 0):
+            if count and stream.is_base and floor > state.floors.get(name, 0):
                 state.floors[name] = floor
             if count:
                 state.collected[name] = after

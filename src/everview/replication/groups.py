@@ -216,8 +216,14 @@ class Groups(Belonging):
                 yield stream
 
     def enlist(self, incarnation: str, streams: Iterable[str]) -> None:
-        """List who comes, under our group: before it is read for."""
+        """List who comes, under our group: before it is read for.
+
+        Not who was given up; nor does a site list anybody that was given up itself, and is in no group any
+        more once it has taken a new incarnation: it would then wait for who never was in its former one.
+        """
         if incarnation in self.state.expired or incarnation == self.membership.incarnation:
+            return
+        if self.membership.is_expired():
             return
         for stream in streams:
             group = self.group(stream)

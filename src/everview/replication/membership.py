@@ -146,61 +146,74 @@ class Membership:
         held = self._held(incarnation, stream, group)
         return held is not None and held.length % 2 == 1
 
-    def holders(self, relation: str) -> Iterator[tuple[str, str]]:
-        """(incarnation, whole) of every member of our group that holds a relation, or derivations from it."""
+    def holders(self, whole: str) -> Iterator[tuple[str, str]]:
+        """(incarnation, whole) of every member of our group that holds a relation, or derivations from it.
+
+        Our group is that of a whole here: of the relation itself, or as a view receives it.
+        """
+        relation, ours = whole.rpartition(">")[2], self._group(whole)
         for incarnation, streams in self.state.members.items():
             for stream, groups in streams.items():
                 inputs = self.inputs(stream)
                 if relation not in inputs and (inputs or "#" not in stream):
                     continue  # of a view that nobody has explained anything may be held
-                whole = relation if inputs == (stream,) else f"{stream}>{relation}"
-                if any(self._concerns(incarnation, group, stream, held) for group, held in groups.items()):
-                    yield incarnation, whole
+                theirs = relation if inputs == (stream,) else f"{stream}>{relation}"
+                if any(self._concerns(incarnation, theirs, name, h, ours) for name, h in groups.items()):
+                    yield incarnation, theirs
 
-    def _concerns(self, incarnation: str, group: str, stream: str, held: Holding) -> bool:
-        """Whether a holding counts here: one in another group is that group's concern.
+    def _group(self, whole: str) -> str | None:
+        """The group that a relation is in here, be it held whole or received by a view; or None."""
+        view, _, relation = whole.rpartition(">")
+        group = self.state.joined.get(view or relation)
+        return None if group is None else self._part(whole, group)
+
+    def _part(self, whole: str, group: str) -> str | None:
+        """Of the groups of a view's inputs that of the relation; None if nobody has explained the view."""
+        view, _, relation = whole.rpartition(">")
+        return dict(zip(self.inputs(view), group.split("+"), strict=False)).get(relation) if view else group
+
+    def _concerns(self, incarnation: str, whole: str, group: str, held: Holding, ours: str | None) -> bool:
+        """Whether a holding counts in our group of a relation: one in another is that group's concern.
 
         Unless that has come to ours in part: what came over others there hold as well, and may take it to a
-        third group. A stand-in is a concern of its own group only. Where this site does not hold the stream
-        itself it cannot tell, and counts all.
+        third group. Not so views: one that comes over starts empty. A stand-in is a concern of its own group
+        only. A site that is in none cannot tell, and counts all.
         """
         if held.length % 2 == 0:
             return False
-        ours = self.state.joined.get(stream)
-        if ours is None or ours == group:
+        if ours is None or self._part(whole, group) in (ours, None):
             return True
-        absorbed = self.is_base(stream) and group in self.state.absorbed.get(stream, ())
+        absorbed = ">" not in whole and group in self.state.absorbed.get(whole, ())
         return absorbed and not incarnation.endswith("?") and not declined(incarnation, group, held)
 
     def agree(self, relation: str) -> None:
         """Note what all members are known to have passed; who joins from here is moved past it."""
-        readings = [self._reading(*holder) for holder in self.holders(relation)]
-        passed = min(readings, default=0)
         for whole, about in self.wholes():
-            if about == relation:
+            if about == relation and self._group(whole) is not None:
                 told = self.own(whole)
+                passed = min((self._reading(*holder) for holder in self.holders(whole)), default=0)
                 told.passed = max(told.passed, passed)
 
     def _reading(self, incarnation: str, whole: str) -> int:
         told = self.state.known.get(incarnation, {}).get(whole)
         return 0 if told is None else told.reading
 
-    def stable(self, relation: str) -> tuple[dict[str, int], int]:
-        """The vector that every member covers that holds the relation; and a stamp that all have passed.
+    def stable(self, whole: str) -> tuple[dict[str, int], int]:
+        """The vector that every member of our group of a whole covers; and a stamp that all have passed.
 
         And that every member knows so: then who has joined from one, and is not known here, has passed it.
         """
         vector: dict[str, int] | None = None
         passed: int | None = None
-        for incarnation, whole in self.holders(relation):
-            told = self.state.known.get(incarnation, {}).get(whole)
+        for incarnation, theirs in self.holders(whole):
+            told = self.state.known.get(incarnation, {}).get(theirs)
             if told is None:
                 return {}, 0
-            theirs = told.vector
+            has = told.vector
             if vector is None:
-                vector = dict(theirs)
+                vector = dict(has)
             else:
-                vector = {i: min(n, theirs[i]) for i, n in vector.items() if i in theirs}
+                vector = {i: min(n, has[i]) for i, n in vector.items() if i in has}
             passed = told.passed if passed is None else min(passed, told.passed)
         return vector or {}, passed or 0
 

@@ -114,7 +114,7 @@ class State(msgspec.Struct):
     did. It is not away.
     """
     ripe: dict[str, Told] = {}
-    """Relation → what was stable at the last pass, and may be collected at the next."""
+    """Whole → what was stable at the last pass, and may be collected at the next."""
     passed_us: int = 0
     """When the last pass was."""
     peers: dict[str, Peer] = {}

@@ -123,10 +123,10 @@ def _held(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any
         if not dead:
             continue
         waits = set()
-        for relation in stream.inputs:
-            mine = knowledge.membership.own(relation if stream.is_base else f"{name}>{relation}").vector
-            for incarnation, whole in knowledge.membership.holders(relation):
-                told = state.known.get(incarnation, {}).get(whole)
+        for whole in stream.wholes:
+            mine = knowledge.membership.own(whole).vector
+            for incarnation, theirs in knowledge.membership.holders(whole):
+                told = state.known.get(incarnation, {}).get(theirs)
                 if told is None or any(told.vector.get(o, 0) < n for o, n in mine.items()):
                     waits.add(state.names.get(incarnation, "") or incarnation)
         held[name] = {"dead_rows": dead, "waiting_for": sorted(waits)}

@@ -22,6 +22,10 @@ def newcomers(number):
     return [("newcomer", f"s{n}", BASES, 0) for n in range(number)]
 
 
+def viewer(number):
+    return ("newcomer", f"s{number}", ("j", "v"), 0)
+
+
 FOUND = {
     "a store that has only collected is opened again": [*newcomers(1), ("collect", 0), ("crash", 0)],
     "a copy of a store that never wrote has no rows of a stranger": [
@@ -48,6 +52,68 @@ FOUND = {
         ("fetch", 0, 2),
         ("sync", 1, 2),
         ("collect", 1),
+    ],
+    "who was given up lists nobody in the group that it was in": [
+        *newcomers(2),
+        ("fetch", 1, 0),
+        ("expire", 0, 1),
+        ("copy", 0, "s2"),
+        ("fetch", 1, 2),
+    ],
+    "who has all pages of a cut has told so, however many there were": [
+        *newcomers(1),
+        viewer(1),
+        ("write", 0, [("insert", "W", (0, 0))]),
+        ("write", 0, [("delete", "W", (0, 0)), ("insert", "R", (0, 0))]),
+        ("fetch", 1, 0),
+        ("collect", 0),
+    ],
+    "or another has, whom it told": [
+        *newcomers(2),
+        viewer(2),
+        ("write", 0, [("insert", "R", (0, 1))]),
+        ("write", 0, [("delete", "R", (0, 1))]),
+        ("fetch", 2, 0),
+        ("fetch", 1, 0),
+        ("fetch", 0, 1),
+        ("collect", 0),
+    ],
+    "who was put back has told so, however many pages there were": [
+        *newcomers(2),
+        viewer(2),
+        ("backup", 2),
+        ("write", 1, [("insert", "R", (1, 0)), ("insert", "R", (0, 0))]),
+        ("fetch", 2, 1),
+        ("fetch", 0, 1),
+        ("restore", 2),
+        ("fetch", 2, 0),
+    ],
+    "a view that has met two groups waits for the one that it is in": [
+        *newcomers(3),
+        viewer(3),
+        ("fetch", 1, 2),
+        ("fetch", 3, 0),
+        ("fetch", 3, 2),
+        ("write", 0, [("insert", "K", (0, 1))]),
+        ("write", 0, [("delete", "K", (0, 1))]),
+        ("fetch", 3, 0),
+        ("collect", 0),
+        ("collect", 3),
+        ("fetch", 3, 0),
+        ("collect", 0),
+    ],
+    "nobody waits for a view in another group, which starts empty when it comes": [
+        *newcomers(3),
+        viewer(3),
+        ("fetch", 3, 2),
+        ("fetch", 1, 0),
+        ("fetch", 2, 0),
+        ("write", 0, [("insert", "R", (0, 1))]),
+        ("write", 0, [("delete", "R", (0, 1))]),
+        ("sync", 1, 0),
+        ("sync", 2, 0),
+        ("sync", 1, 0),
+        ("collect", 0),
     ],
 }
 """Where the two once differed."""
@@ -109,9 +175,10 @@ SHORTCUTS = {
 """Shortcut → a history in which the model does, with it, what the store does not do."""
 
 
+@pytest.mark.parametrize("page_rows", [1, 1000])
 @pytest.mark.parametrize("found", sorted(FOUND))
-def test_where_they_once_differed_they_do_the_same(found, tmp_path):
-    live(FOUND[found], tmp_path, views=True)
+def test_where_they_once_differed_they_do_the_same(found, page_rows, tmp_path):
+    live(FOUND[found], tmp_path, views=True, page_rows=page_rows)
 
 
 @pytest.mark.parametrize("shortcut", sorted(SHORTCUTS))

@@ -8,6 +8,7 @@ both sides, for a model site reads its clock with a commit, and a store whenever
 
 import logging
 import random
+from enum import Enum
 
 from msgspec.structs import replace
 from tests.model.ground import Ground
@@ -26,6 +27,16 @@ MINUTE = 64
 
 LIMIT = 50
 """No pull of so few rows takes more messages."""
+
+
+class Asks(Enum):
+    """What a reader does after an answer."""
+
+    NO = "no"
+    ON = "on"
+    """It asks for the next page of the cut."""
+    ANEW = "anew"
+    """It has left its group, or has taken a new incarnation, and asks as what it is now."""
 
 
 class DifferentError(AssertionError):
@@ -311,30 +322,51 @@ class Compared(Ground):
         )
 
     def _pull(self, reader, sender):
-        """`Ground.pull`, on both sides at once."""
-        left = False
+        """`Ground.pull`, on both sides at once.
+
+        A cut may have more pages on one side than on the other: who has it all waits. Every request tells
+        what the reader has and knows by then; so after a cut of several pages both ask once more, and have
+        told the same.
+        """
+        left = several = told = answered = False
+        model = real = Asks.ANEW
         for _ in range(LIMIT):
             one, other = self.sites[reader], self.sites[sender]
-            before, held = set(one.joined), set(other.joined)
-            asked = request(one, other)
-            # A store tells in every message the groups of the views that it computes, the model in pages.
-            asked.groups |= {view: group for view in one.circuits if (group := one.group(view)) is not None}
-            page = serve(other, asked, self.limit)
-            left |= not held <= other.joined
-            if page is not None:
-                receive(one, page)
-            more = self._ask(reader, sender, lost=page is None)
-            again = page is not None and (other.inc in one.stages or not before <= one.joined)
-            if not (more or again):
-                break
+            waits = {model, real} == {Asks.NO, Asks.ON}
+            if not waits or model is Asks.ON:
+                held = set(other.joined)
+                model, answered = self._ask_model(one, other)
+                left |= not held <= other.joined
+            if not waits or real is Asks.ON:
+                real = self._ask(reader, sender, lost=not answered)
+            if Asks.ANEW in (model, real):
+                several = told = False
+            several |= Asks.ON in (model, real)
+            if model is real is Asks.NO:
+                if told or not several:
+                    break
+                told = True
         else:
             raise DifferentError(f"{self.sites[reader].name} never stops to ask")
         self.sites[reader].stages.pop(self.sites[sender].inc, None)
         if left:
             self._pull(sender, reader)
 
+    def _ask_model(self, one, other):
+        """One request of a model site; return whether it asks again, and whether there was an answer."""
+        before, asked = set(one.joined), request(one, other)
+        # A store tells in every message the groups of the views that it computes, the model in pages.
+        asked.groups |= {view: group for view in one.circuits if (group := one.group(view)) is not None}
+        page = serve(other, asked, self.limit)
+        if page is None:
+            return Asks.NO, False
+        receive(one, page)
+        if not before <= one.joined:
+            return Asks.ANEW, True
+        return (Asks.ON if other.inc in one.stages else Asks.NO), True
+
     def _ask(self, reader, sender, *, lost):
-        """One message there and one back; return whether the reader asks once more.
+        """One message there and one back; return whether the reader asks again.
 
         An answer without streams is lost where the model gives none. One without a page says that the sender
         does not know the roll by which it was told of members: then it is told in full.
@@ -344,7 +376,7 @@ class Compared(Ground):
             answer = other.answer(encode(one.ask(name, incarnation=other.incarnation)))
             message = decode(answer)
             if lost and (message.page is None or not message.page.froms):
-                return False
+                return Asks.NO
             if message.request is not None:  # who is read only says what it wants, and does not ask for it
                 message = replace(message, request=replace(message.request, sender=""))
             applied = one.hear(one.understood(message), answer, name)
@@ -352,7 +384,9 @@ class Compared(Ground):
                 break
         else:
             raise DifferentError(f"{name} never answers {self.real[reader].name}")
-        return applied is None or applied.outcome in (Outcome.LEFT, Outcome.REWOUND)
+        if applied is None:
+            return Asks.ON
+        return Asks.ANEW if applied.outcome in (Outcome.LEFT, Outcome.REWOUND) else Asks.NO
 
 
 def quiet():
