@@ -11,6 +11,7 @@ from tests.cli.processes import process, serving
 from tests.replication.certificates import write_certificates
 from typer.testing import CliRunner
 
+import everview as ev
 from everview.cli import page_meter, patient, sync_meter
 from everview.cli.app import app
 from everview.replication.report import Progress
@@ -168,6 +169,30 @@ def test_status_tells_of_others(stores, run):
     state = json.loads(run("status", "b.db", "--json"))["replication"]
     (member,) = state["members"]
     assert (member["name"], member["lag"]) == ("a", 2)
+
+
+def test_status_says_over_whom_a_transaction_may_arrive_in_halves(stores, run):
+    assert "halves" not in run("status", "b.db")
+    with (
+        ev.Site.open("a.db") as a,
+        ev.Site.open("b.db") as b,
+        ev.Site.open("half.db", a.program, name="half", hosts={"visit", "tag"}) as half,
+    ):
+        half.sync(a)
+        b.sync(half)
+        incarnation = half.status()["incarnation"]
+    said = (
+        "halves of a transaction may arrive separately: half ({}) passes on tag, visit, but not link, person"
+    )
+    assert f"in part:            {said.format(incarnation[:8])}\n" in run("status", "b.db")
+    (told,) = json.loads(run("status", "b.db", "--json"))["replication"]["halves"]
+    assert told == {
+        "incarnation": incarnation,
+        "name": "half",
+        "passes": ["tag", "visit"],
+        "lacks": ["link", "person"],
+        "read": True,
+    }
 
 
 class Clock:

@@ -150,7 +150,9 @@ class Groups:
         nobody goes to one who has yet to come. If both have to, the names decide. Relations go together.
 
         For a file only what it lists us for, and has whole: we cannot ask again, and others may wait for us
-        where we are. A relation that is provisional follows only its own group.
+        where we are. A relation that is provisional follows only its own group. A view that is goes wherever
+        it will be listed, whatever the names: nothing was written there, nobody waits for it where it is, and
+        those whom it meets may never hear of that group.
         """
         strange = False
         bases = [stream for stream in groups if stream in self.joined and stream in self.kinds]
@@ -176,7 +178,9 @@ class Groups:
             if theirs < ours and "adopt the name" in self.shortcuts:
                 self.groups[stream] = theirs
                 self.members[self.inc, stream, theirs] = 1
-            elif theirs < ours and self._may_follow(stream, told.absorbed, listed):
+            elif (theirs < ours and self._may_follow(stream, told.absorbed, listed)) or (
+                self._is_loose(stream) and (listed is None or stream in listed)
+            ):
                 self.leave(stream)
             else:
                 strange = True
@@ -185,7 +189,10 @@ class Groups:
     def _may_follow(self, stream, absorbed, listed):
         if stream not in self.provisional:
             return listed is None or stream in listed or "wait in line" in self.shortcuts
-        return stream in VIEWS or self.groups[stream] in absorbed.get(stream, ())
+        return self._is_loose(stream) or self.groups[stream] in absorbed.get(stream, ())
+
+    def _is_loose(self, stream):
+        return stream in self.provisional and stream in VIEWS and "guests wait" not in self.shortcuts
 
     def absorb(self, stream, told):
         """The names that a group has taken in travel with it; who comes over adds its own.

@@ -414,7 +414,35 @@ def _leave_together(shortcuts):
     ground.compare()
 
 
+def guests_wait(shortcuts):
+    """v takes a file of q, which it never meets, and which does not list it. n, which has the view alone, is
+    fed by c; so v can be, too, and w, which meets only v. Whether q has gone to c's group since, of which n
+    hears nothing; or is gone, and its group has the smaller name.
+    """
+    for groups, stays in (("cq", True), ("qc", False)):
+        ground = Ground(0, shortcuts)
+        c, q = (Site(ground, name, "RW") for name in "cq")
+        n, v, w = (Site(ground, name, "v") for name in "nvw")
+        sites = {site.name: site for site in (c, q)}
+        for number, name in enumerate(groups, 1):
+            ground.meet_all([sites[name]], f"g{number}")
+        c.write([("insert", "W", X)])
+        q.write([("insert", "W", Y)])
+        ground.pull(n, c)
+        receive(v, push(q, 0))
+        if "v" not in v.provisional or not v.rows("v"):
+            raise RuntimeError("the history does not set out as told")
+        ground.sites = [c, n, v, w]
+        if stays:
+            _sync(ground, c, q)
+            ground.sites.append(q)
+        ground.links = {0: {1}, 1: {0, 2}, 2: {1, 3}, 3: {2}}
+        ground.settle()
+        ground.compare()
+
+
 MEETINGS = {
+    "guests wait": guests_wait,
     "one by one": one_by_one,
     "a member's page": a_members_page,
     "strangers": strangers,

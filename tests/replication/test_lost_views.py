@@ -167,3 +167,42 @@ def test_a_copy_of_a_view_is_not_bound_to_where_other_views_are(site, tmp_path):
     copy.sync(elsewhere)
     assert copy.rows("v") == [(7,)]
     copy.close()
+
+
+@pytest.mark.parametrize("order", ["near far", "far near"])
+@pytest.mark.parametrize("met", [True, False])
+def test_a_view_that_came_with_a_file_does_not_wait_for_its_writer(site, tmp_path, order, met):
+    """Its group goes into that of near, and who has only the view does not hear of that; or it is gone."""
+    bases = {name: site(name) for name in order.split()}
+    near, far = bases["near"], bases["far"]
+    relay, guest, last = (site(name, "v") for name in ("relay", "guest", "last"))
+    near.insert("n", [(1, "x")])
+    far.insert("n", [(2, "x")])
+    relay.sync(near)
+    site("asks", "v").sync(tmp_path / "stick")
+    far.sync(tmp_path / "stick")
+    guest.sync(tmp_path / "stick")
+    assert guest.rows("v") == [(2,)]
+    assert guest.status()["replication"]["provisional"]
+    if met:
+        far.sync(near)
+    sync_all((relay, near), (guest, relay), (last, guest))
+    assert near.rows("v") == guest.rows("v") == last.rows("v") == ([(1,), (2,)] if met else [(1,)])
+    assert not guest.status()["replication"]["provisional"]
+    assert group(guest) == group(relay)
+
+
+def test_a_relation_that_came_with_a_file_does_wait(site, tmp_path):
+    """It may be all that is left of the writer, and nobody holds back in the writer's group for its sake."""
+    near, far, guest = site("near"), site("far"), site("guest")
+    near.sync(site("other"))
+    far.insert("n", [(2, "x")])
+    far.sync(tmp_path / "stick")
+    guest.sync(tmp_path / "stick")
+    guest.sync(near)
+    assert guest.status()["replication"]["provisional"]
+    assert (guest.rows("n"), near.rows("n")) == ([(2, "x")], [])
+    far.sync(near)
+    guest.sync(near)
+    assert not guest.status()["replication"]["provisional"]
+    assert guest.rows("n") == near.rows("n") == [(2, "x")]

@@ -19,6 +19,9 @@ _EXPIRY_DAYS = 90
 _LEAST = 8
 """So many digits of an incarnation tell it from the others."""
 
+_SHOWN = 3
+"""So many of the sites of which the same is to be said are named."""
+
 
 def print_replication(state: Mapping[str, Any]) -> None:
     """Print peers, members with their lag, what is held back for whom, and what waits; nothing if alone."""
@@ -40,6 +43,8 @@ def print_replication(state: Mapping[str, Any]) -> None:
     )
     _print_table("member", [_member(member) for member in state["members"]])
     _print_table("reader", [_member(reader) for reader in state["readers"]])
+    for line in _halves(state["halves"]):
+        sys.stdout.write(f"{'in part:':20}{line}\n")
     _print_table("published", [_published(name, view) for name, view in state["published"].items()])
     _print_table("held", [_held(name, held) for name, held in _by_name(state["held"]).items()])
     for label, number in (
@@ -69,6 +74,28 @@ def _waiting(waiting: Mapping[str, Any] | None) -> str:
         return ""
     more = "more than " if waiting["more"] else ""
     return f", {more}{count(waiting['rows'], 'row')} wait{'s' if waiting['rows'] == 1 else ''}"
+
+
+def _halves(halves: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Over whom a transaction may arrive in two, and which: those that pass on the same together."""
+    over: dict[tuple[str, str, bool], list[str]] = {}
+    for one in halves:
+        passes = ", ".join(n if n not in one["lacks"] else f"a part of {n}" for n in one["passes"])
+        lacks = ", ".join(n if n not in one["passes"] else f"all of {n}" for n in one["lacks"])
+        over.setdefault((passes, lacks, one["read"]), []).append(site_name(one))
+    return [
+        "halves of a transaction may arrive separately: "
+        f"{_some(sites)}{'' if read else ', by way of others,'} "
+        f"pass{'es' if len(sites) == 1 else ''} on {passes}, but not {lacks}"
+        for (passes, lacks, read), sites in over.items()
+    ]
+
+
+def _some(sites: list[str]) -> str:
+    """The first few of many."""
+    if len(sites) <= _SHOWN:
+        return " and ".join(filter(None, (", ".join(sites[:-1]), sites[-1])))
+    return f"{', '.join(sites[:_SHOWN])} and {len(sites) - _SHOWN:,} more"
 
 
 def _names(streams: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.stamps import microseconds
 from everview.planner.published import view_of
 from everview.replication.backlog import LOOKED_AT, Backlog, Behind
+from everview.replication.halves import halves_status
 from everview.replication.knowledge import Knowledge
 from everview.replication.partials import partials_status
 from everview.replication.publishing import publishing_status
@@ -20,6 +21,8 @@ def replication_status(
     knowledge: Knowledge, connection: sqlite3.Connection, counted: int = LOOKED_AT
 ) -> dict[str, Any]:
     """Return members with their lag, peers, what is held for whom, and what waits; all plain values.
+
+    `halves` are the members over which a transaction may arrive in two (see `halves`).
 
     Of what waits for a member at most so many rows of a relation are `counted`.
     """
@@ -47,6 +50,7 @@ def replication_status(
         ],
         "members": _members(knowledge, connection, counted),
         "readers": readers_status(state, knowledge.store.engine, connection),
+        "halves": halves_status(knowledge),
         "held": _held(knowledge, connection),
         "from_the_future": sum(
             connection.execute(f"SELECT count(*) FROM {relation.future}").fetchone()[0]
