@@ -34,6 +34,7 @@ class Exchange:
         self._stalls = self._refused = 0
         self._reached = b""
         self._ended = self._again = self._introduced = False
+        self._feeds = self._fed_again = False
 
     def open(self) -> bytes:
         """Return the first message."""
@@ -97,6 +98,9 @@ class Exchange:
             self._given = False
         if applied.joined:
             self._given = False  # there is more to give now than there was before
+        if applied.grown and self._given and self._feeds and not self._fed_again:
+            # A newcomer's rows come after ours were given: what its views are by them goes now.
+            self._taken, self._given, self._fed_again = False, False, True
         if applied.outcome is Outcome.REFUSED and self._given:
             self._taken = True  # there is nothing for us there
 
@@ -104,6 +108,7 @@ class Exchange:
         """What the peer asks for, unless it was given, or there is nothing to say to it."""
         if message.request is None or self._given:
             return None
+        self._feeds = any("#" in stream for stream in message.request.streams)
         give = self._replica.serve(message)
         if give is None:
             return None
