@@ -37,6 +37,7 @@ def test_a_folder(stores, run):
         "received_bytes",
         "skipped_files",
         "denied",
+        "held_up",
     }
     run("sync", "--store", "a.db", "stick")
     assert places(run, "a.db") == places(run, "b.db") == ["a", "b"]

@@ -614,3 +614,25 @@ def test_what_owners_rows_come_to_is_there_at_once_too(world, tmp_path, earlier,
         assert_same(a, b, c)
     with opened() as b:
         assert_same(a, b, c)
+
+
+@pytest.mark.parametrize("hosts", [{"k", "j"}, {"s", "j"}])
+@pytest.mark.parametrize("dials", ["full", "part"])
+def test_a_newcomer_that_receives_a_view_over_its_own_rows_has_it_after_one_sync(hosts, dials):
+    program = ev.Program.parse(
+        "CREATE TABLE s (id BIGINT, t TEXT); CREATE TABLE k (id BIGINT PRIMARY KEY, t TEXT);"
+        "CREATE MATERIALIZED VIEW j AS SELECT s.id, k.t FROM s JOIN k ON s.id = k.id;"
+    )
+    with (
+        ev.Site.open(":memory:", program, name="full") as full,
+        ev.Site.open(":memory:", program, name="part", hosts=hosts) as part,
+    ):
+        full.insert("s", [(1, "x"), (2, "y")])
+        full.insert("k", [(1, "x"), (2, "y")])
+        (written,) = hosts - {"j"}
+        part.insert(written, [(2, "from part")])
+        here, there = (full, part) if dials == "full" else (part, full)
+        here.sync(there)
+        assert part.rows("j") == full.rows("j") != []
+        again = here.sync(there)
+        assert (again.sent_rows, again.received_rows) == (0, 0)

@@ -6,6 +6,8 @@ import sqlite3
 import pytest
 from tests.replication.sites import World, assert_equal, talk
 
+from everview.engines.sqlite.lineage import Lineage
+from everview.replication.arriving import Outcome
 from everview.replication.wire import encode
 
 DAY = 24 * 3600
@@ -299,3 +301,27 @@ def test_a_site_that_wrote_before_it_met_anyone(world):
     c.sync(b)
     talk(a, b, c)
     check(assert_equal(a, b, c), 1, 2)
+
+
+def test_a_batch_of_another_past_is_not_read_on_from(world, tmp_path, monkeypatch):
+    """A store goes back unnoticed, and writes past where it was read: the tag there tells the reader."""
+    a, b = (world.site(name, tmp_path / f"{name}.db") for name in "ab")
+    talk(a, b)
+    a.close()
+    shutil.copy(tmp_path / "a.db", tmp_path / "before.db")
+    a = world.site("a", tmp_path / "a.db")
+    a.insert("r", [(1, "lost")])
+    talk(a, b)
+    a.close()
+
+    monkeypatch.setattr(Lineage, "look", lambda self, connection: None)
+    shutil.copy(tmp_path / "before.db", tmp_path / "a.db")
+    a = world.site("a", tmp_path / "a.db")
+    for number in range(2, 5):  # one of these commits has the number that b has read up to
+        a.insert("r", [(number, "kept")])
+    cursor = b.replica.cursor_on(a.replica.incarnation)
+    assert 0 < cursor < a.replica.head
+    assert b.replica.take(list(a.replica.batch(0))).outcome is Outcome.GAP
+    assert b.rows("r") == [(1, "lost")]
+    talk(a, b)
+    assert a.rows("r") == b.rows("r") == [(1, "lost"), (2, "kept"), (3, "kept"), (4, "kept")]

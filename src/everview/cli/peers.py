@@ -25,15 +25,15 @@ _SHOWN = 3
 
 def print_replication(state: Mapping[str, Any]) -> None:
     """Print peers, members with their lag, what is held back for whom, and what waits; nothing if alone."""
-    alone = not (state["peers"] or state["members"] or state["readers"] or state["provisional"])
+    alone = not (state["peers"] or state["members"] or state["readers"] or state["waits_for"])
     if not alone or state["expiry_days"] != _EXPIRY_DAYS:
         limit = count(state["expiry_days"], "day")
         sys.stdout.write(f"{'given up:':20}members not heard of for {limit}\n")
     if alone:
         return
-    if state["provisional"]:
-        waits = ", ".join(_names(state["provisional"]))
-        sys.stdout.write(f"waits to be listed:  {waits}\n")
+    for sites, streams in _by_sites(state["waits_for"]).items():
+        waits = f"{' or '.join(sites)}, before it exchanges {', '.join(_names(streams))} with other groups"
+        sys.stdout.write(f"{'waits for:':20}{waits}\n")
     _print_table(
         "peer",
         [
@@ -101,6 +101,14 @@ def _some(sites: list[str]) -> str:
 def _names(streams: Iterable[str]) -> list[str]:
     """The relations and views that streams tell of, each once."""
     return sorted(set(map(view_of, streams)))
+
+
+def _by_sites(waits: Mapping[str, Iterable[str]]) -> dict[tuple[str, ...], list[str]]:
+    """Who is waited for → what for."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for stream, sites in waits.items():
+        found.setdefault(tuple(sites), []).append(stream)
+    return found
 
 
 def _by_name(held: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -113,6 +113,8 @@ def show_report(peer: str, report: SyncReport, *, as_json: bool, denied: bool = 
     )
     if denied and report.denied:
         sys.stdout.write(f"not allowed at {peer}: {report.told_denied()}\n")
+    if report.held_up:
+        sys.stdout.write(f"not agreed with {peer} yet: {report.held_up}\n")
     sys.stdout.flush()
 
 

@@ -82,13 +82,32 @@ class Belonging:
         since = state.bound.get(relation)
         if since is None or since < self.membership.now_us() - state.expiry_us:
             return True
+        return not self._left_behind(relation)
+
+    def _left_behind(self, relation: str) -> list[str]:
+        """Those who are in the group that a store must return to, as far as it knows."""
+        state = self.state
         former = state.former[relation]
-        return not any(
-            held.length % 2 and not declined(incarnation, group, held)
+        return [
+            incarnation
             for incarnation, streams in state.members.items()
             for group, held in streams.get(relation, {}).items()
             if group == former and incarnation != self.membership.incarnation  # it may be listed, and waits
-        )
+            if held.length % 2 and not declined(incarnation, group, held)
+        ]
+
+    def awaited(self) -> dict[str, list[str]]:
+        """Stream → whom it has to meet before anything is exchanged with another group.
+
+        That is the sponsor whose file did not list this site; or any member of the group to return to.
+        """
+        state = self.state
+        found = {stream: [waits.sponsor] for stream, waits in state.provisional.items()}
+        for stream in state.bound:
+            held = stream in self.membership.wanted and self.membership.is_base(stream)
+            if held and self.group(stream) is None and not self._is_free(stream):
+                found[stream] = sorted(self._left_behind(stream))
+        return dict(sorted(found.items()))
 
     def _found(self, relation: str) -> None:
         """Of a store that should return, or has only left, the new name is greater than the former one.

@@ -39,9 +39,11 @@ def examine_others(store: Store) -> Iterator[Finding]:
     if state["dropped_rows"]:
         text = f"{state['dropped_rows']:,} rows were dropped that their senders may not write"
         yield Finding("warning", "rights", text, "look into the tokens of the sites that wrote them")
-    if state["provisional"]:
-        text = f"{', '.join(state['provisional'])}: received, but no member yet"
-        yield Finding("warning", "sites", text, "sync with the same site again")
+    if state["waits_for"]:
+        streams = ", ".join(sorted(set(map(view_of, state["waits_for"]))))
+        sites = " or ".join(sorted({site for some in state["waits_for"].values() for site in some}))
+        text = f"{streams}: nothing is exchanged with other groups before this site has met {sites}"
+        yield Finding("warning", "sites", text, f"sync with {sites}, or give it up by `everview expire`")
     yield from _members(state)
 
 

@@ -14,11 +14,12 @@ from everview.replication.giving_up import checked_days, the_member
 from everview.replication.renewal import renew
 from everview.replication.report import Denied, OnProgress
 from everview.replication.rights import Rights
-from everview.replication.status import member_status, replication_status
+from everview.replication.status import member_status, replication_status, waits_for
 from everview.replication.wire import decode
 
 if TYPE_CHECKING:
     from everview.replication.exchange import Exchange
+    from everview.replication.messages import Message
 
 
 class Replica(Batches):
@@ -150,6 +151,20 @@ class Replica(Batches):
             self._knowledge.refresh(self._store.writer.connection)
             own, state = self._knowledge.incarnation, self._knowledge.state
             return awaited_text(self._store.engine, state, own, name)
+
+    def held_up(self, message: Message) -> str:
+        """Say whom this site has to meet before it exchanges what a sender serves; nothing if nobody."""
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            waits = waits_for(self._knowledge)
+        served = () if message.gossip is None else message.gossip.groups
+        sites = " or ".join(sorted({site for stream in served for site in waits.get(stream, ())}))
+        if not sites:
+            return ""
+        return (
+            f"this site waits for {sites}, whose group it has to return to, or which did not list it; "
+            f"sync with {sites}, or give it up by `everview expire`"
+        )
 
     def members(self) -> dict[str, Any]:
         """Return of that what can be said without looking at rows."""

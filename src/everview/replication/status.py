@@ -38,6 +38,7 @@ def replication_status(
         "expiry_days": state.expiry_days,
         "groups": dict(sorted(state.joined.items())),
         "provisional": sorted(state.provisional),
+        "waits_for": waits_for(knowledge),
         "peers": [
             {
                 "address": address,
@@ -62,6 +63,15 @@ def replication_status(
         "staged_pages": pages,
         "staged_bytes": waiting,
         "dropped_rows": state.dropped,
+    }
+
+
+def waits_for(knowledge: Knowledge) -> dict[str, list[str]]:
+    """Stream → the names of those whom this site has to meet before it goes on with another group."""
+    names = knowledge.state.names
+    return {
+        stream: [names.get(one) or one for one in sites]
+        for stream, sites in knowledge.groups.awaited().items()
     }
 
 

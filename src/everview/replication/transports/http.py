@@ -211,7 +211,8 @@ def _said(error: httpx.TransportError, scheme: str) -> str:
     if scheme == "https" and any(one in text for one in _NO_TLS):
         return "it does not speak TLS; say http:// if it was started without --cert"
     if "CERTIFICATE_VERIFY" in text:
-        return f"its certificate is not trusted ({text}); name the authority that signed it"
+        advice = "name the authority that signed it, by --ca or EVERVIEW_CA"
+        return f"its certificate is not trusted ({text}); {advice}"
     if isinstance(error, httpx.TimeoutException):
         return "it does not answer in time"
     if isinstance(error, httpx.ConnectError):

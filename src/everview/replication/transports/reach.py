@@ -48,6 +48,8 @@ def sync_with(
             return transport.sync(replica, on_progress=progress)
     if isinstance(peer, Reachable):
         peer = peer.transport(progress)
+    if not hasattr(peer, "sync"):
+        raise SyncError(f"{peer!r} is no peer; name a site, a hub, a URL or a folder", peer=repr(peer))
     return peer.sync(replica, on_progress=progress)
 
 
@@ -64,6 +66,8 @@ def reach(
     The token comes from EVERVIEW_TOKEN when none is given, the authority's certificate from EVERVIEW_CA.
     """
     name = os.fspath(peer)
+    if "\0" in name:
+        raise SyncError(f"{name!r} is no name of a folder", peer=name)
     if not name:
         raise SyncError("an empty name leads to no peer; give a URL or a folder", peer="")
     scheme = SCHEME.match(name)

@@ -1,0 +1,110 @@
+"""A site that has to meet somebody before it exchanges anything with others: it says so, and whom."""
+
+import pytest
+
+import everview as ev
+from everview.cli.peers import print_replication
+from everview.doctor import examine
+
+PROGRAM = ev.Program.parse("CREATE TABLE r (n BIGINT);")
+
+
+@pytest.fixture
+def site(tmp_path):
+    opened = []
+
+    def call(name):
+        opened.append(ev.Site.open(tmp_path / f"{name}.db", PROGRAM, name=name))
+        return opened[-1]
+
+    yield call
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def strangers(site):
+    """Two sites that are in sync, and have never met the others."""
+    x, y = site("x"), site("y")
+    x.insert("r", [(3,)])
+    x.sync(y)
+    return x, y
+
+
+def moved(report):
+    return report.sent_rows, report.received_rows
+
+
+def test_who_took_a_file_that_did_not_list_it_waits_for_its_writer(site, strangers, tmp_path, capsys):
+    writer, reader, (x, _) = site("writer"), site("reader"), strangers
+    writer.insert("r", [(1,)])
+    writer.sync(tmp_path / "stick")
+    reader.insert("r", [(2,)])
+    reader.sync(tmp_path / "stick")
+
+    for _ in range(2):
+        report = x.sync(reader)
+        assert moved(report) == (0, 0)  # nothing is said to have gone over that was not taken
+        assert "reader has not taken what was sent" in report.held_up
+        report = reader.sync(x)
+        assert moved(report) == (0, 0)
+        assert "waits for writer" in report.held_up
+        assert "everview expire" in report.held_up
+    assert reader.status()["replication"]["waits_for"] == {"r": ["writer"]}
+    print_replication(reader.status()["replication"])
+    assert "waits for:          writer, before it exchanges r with other groups\n" in capsys.readouterr().out
+
+    assert reader.sync(writer).held_up == ""
+    assert reader.status()["replication"]["waits_for"] == {}
+    report = reader.sync(x)
+    assert (moved(report), report.held_up) == ((2, 1), "")
+    assert reader.rows("r") == x.rows("r") == [(1,), (2,), (3,)]
+
+
+def test_a_restored_store_names_those_whom_it_has_to_return_to(site, strangers, tmp_path):
+    a, b, (x, _) = site("a"), site("b"), strangers
+    a.insert("r", [(1,)])
+    a.sync(b)
+    a.backup(tmp_path / "backup")
+    a.insert("r", [(2,)])
+    a.sync(b)
+    a.close()
+    with ev.Site.restore(tmp_path / "backup", tmp_path / "a.db", replace=True) as again:
+        again.insert("r", [(9,)])
+        with pytest.raises(ev.SyncError, match=r"waits for b, .* sync with b, or give it up") as caught:
+            again.sync(x)
+        assert caught.value.retry
+        report = x.sync(again)
+        assert moved(report) == (0, 0)
+        assert "a has not taken what was sent" in report.held_up
+        assert again.status()["replication"]["waits_for"] == {"r": ["b"]}
+    told = [one for one in examine(tmp_path / "a.db") if "before this site has met b" in one.text]
+    assert [one.level for one in told] == ["warning"]
+    with ev.Site.open(tmp_path / "a.db") as again:
+        again.sync(b)
+        assert again.sync(x).held_up == ""
+        assert again.rows("r") == x.rows("r") == [(1,), (2,), (3,), (9,)]
+
+
+def test_what_is_given_up_is_not_waited_for(site, strangers, tmp_path):
+    a, b, (x, _) = site("a"), site("b"), strangers
+    a.insert("r", [(1,)])
+    a.sync(b)
+    a.backup(tmp_path / "backup")
+    a.close()
+    with ev.Site.restore(tmp_path / "backup", tmp_path / "a.db", replace=True) as again:
+        again.expire("b")
+        assert again.status()["replication"]["waits_for"] == {}
+        assert again.sync(x).held_up == ""
+        assert again.rows("r") == x.rows("r") == [(1,), (3,)]
+
+
+def test_reports_are_added():
+    report = ev.SyncReport(held_up="x waits") + ev.SyncReport() + ev.SyncReport(held_up="x waits")
+    assert report.held_up == "x waits"
+
+
+@pytest.mark.parametrize("peer", [None, 3, b"x", "a\0b"])
+def test_what_is_no_peer(strangers, peer):
+    with pytest.raises(ev.SyncError, match="is no"):
+        strangers[0].sync(peer)
