@@ -86,6 +86,24 @@ def test_a_restored_store_names_those_whom_it_has_to_return_to(site, strangers, 
         assert again.rows("r") == x.rows("r") == [(1,), (2,), (3,), (9,)]
 
 
+def test_two_that_wait_both_say_so(site, tmp_path):
+    """Neither serves anything: what they have in common is what they ask each other for."""
+    for name in ("a", "c"):
+        one, other = site(name), site(f"{name}'s friend")
+        one.insert("r", [(ord(name),)])
+        one.sync(other)
+        one.backup(tmp_path / f"{name}.backup")
+        one.close()
+    a, c = (ev.Site.restore(tmp_path / f"{n}.backup", tmp_path / f"{n}.db", replace=True) for n in "ac")
+    with a, c:
+        for here, there, friend in ((a, c, "a's friend"), (c, a, "c's friend")):
+            try:
+                said = here.sync(there).held_up
+            except ev.SyncError as error:
+                said = str(error)
+            assert f"waits for {friend}" in said
+
+
 def test_what_is_given_up_is_not_waited_for(site, strangers, tmp_path):
     a, b, (x, _) = site("a"), site("b"), strangers
     a.insert("r", [(1,)])

@@ -153,12 +153,14 @@ class Replica(Batches):
             return awaited_text(self._store.engine, state, own, name)
 
     def held_up(self, message: Message) -> str:
-        """Say whom this site has to meet before it exchanges what a sender serves; nothing if nobody."""
+        """Say whom this site has to meet before it exchanges what a sender holds; nothing if nobody."""
         with self._store.exclusive():
             self._knowledge.refresh(self._store.writer.connection)
             waits = waits_for(self._knowledge)
-        served = () if message.gossip is None else message.gossip.groups
-        sites = " or ".join(sorted({site for stream in served for site in waits.get(stream, ())}))
+        shared = set() if message.gossip is None else {*message.gossip.groups, *message.gossip.provisional}
+        if message.request is not None:  # perhaps it waits as well, and serves nothing
+            shared |= message.request.streams.keys()
+        sites = " or ".join(sorted({site for stream in shared for site in waits.get(stream, ())}))
         if not sites:
             return ""
         return (

@@ -316,3 +316,15 @@ def test_an_address_may_have_a_path():
         way._client.event_hooks = {"request": [lambda request: asked.append(request.url.path)]}
         way.sync(here)
     assert set(asked) == {"/rescue/v1/exchange"}
+
+
+def test_a_path_that_leads_nowhere_is_named():
+    here, there = pair()
+    answer = (404, {}, b'{"error": "there is nothing here"}')
+    with (
+        scripted(there, [answer]) as (address, _),
+        closing(HttpTransport(address + "/v1/")) as way,
+        pytest.raises(SyncError) as caught,
+    ):
+        way.sync(here)
+    assert str(caught.value).endswith(f"there is nothing at /v1/; say {address}, as it printed")

@@ -140,6 +140,8 @@ class HttpTransport:
                     continue
                 if last or status not in BUSY:
                     said = self._about_token() if status == httpx.codes.UNAUTHORIZED else ""
+                    if status == httpx.codes.NOT_FOUND and self._url.path.strip("/"):
+                        said = f"there is nothing at {self._url.path}; say {self.peer}, as it printed"
                     self._fail(said or _refusal(status, body), retry=status in BUSY)
             time.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(delay * 2, LONGEST_DELAY)
