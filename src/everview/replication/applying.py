@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from everview.engines.sqlite.carrying import Carrying
+from everview.engines.sqlite.integers import is_same
 from everview.engines.sqlite.partials import ENTRIES
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.published import ROWS
@@ -98,7 +99,7 @@ class Cut(Arriving):
             whole = stream.wholes[section.part]
             told = self.knowledge.membership.own(whole).vector
             vector = self.knowledge.vector(told)
-            covered = any(seq <= vector.get(site, 0) for site, seq in set(zip(*columns[-2:], strict=True)))
+            covered = any(seq <= vector.get(site, 0) for site, seq in _origins(columns))
             if covered:
                 self.knowledge.lay_out(self.connection, told)
         if joins and stream.is_base:
@@ -234,3 +235,11 @@ class Cut(Arriving):
             self.knowledge.store.clock.last,
         )
         membership.believe(self.tidings.new_known, self.sender, apart)
+
+
+def _origins(columns: Columns) -> set[tuple[int, int]]:
+    """The sites and commits that rows come from; mostly all of a page are of one."""
+    sites, commits = columns[-2:]
+    if is_same(sites) and is_same(commits):
+        return {(sites.least, commits.least)}
+    return set(zip(sites, commits, strict=True))
