@@ -8,6 +8,7 @@ import pytest
 from tests.replication.sites import PROGRAM, World, assert_equal, contents, talk
 
 import everview as ev
+from everview.engines.sqlite.carrying import Carrying
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.stamps import SHIFT
 
@@ -275,7 +276,9 @@ def test_two_values_under_one_stamp_are_neither(world):
                 list(zip(*((*row, 1, past, number, 1) for row in rows), strict=True)),
                 a._writing.commit.version,
             )
-            a._store.engine.merge(connection, "k", 0, replace(arrival, limit=past))
+            carrying = Carrying(a._store.engine, connection, None)
+            carrying.merge("k", 0, replace(arrival, limit=past))
+            carrying.carry()
 
     arrive((1, "x"))
     assert a.rows("joined") == [(1, "x")]

@@ -13,6 +13,7 @@ from itertools import compress
 from typing import Any
 
 from everview.engines.sqlite.ids import Ids
+from everview.engines.sqlite.integers import Integers, is_same, within
 from everview.engines.sqlite.parts import Part
 from everview.engines.sqlite.relations.keyed import TOP
 from everview.engines.sqlite.relations.staging import Columns
@@ -38,7 +39,7 @@ def admitted(knowledge: Knowledge, message: Message, section: Section, part: Par
     for index, column in enumerate(part.columns):
         if column.word == "site":
             numbers = [knowledge.numbers[inc] for inc in message.sites]
-            columns[index] = list(map(numbers.__getitem__, columns[index]))
+            columns[index] = _numbered(columns[index], numbers)
         elif column.word == "value" and isinstance(columns[index], Ids):
             columns[index] = list(columns[index])  # of 16 bytes each, but no ids
     if relation is None:
@@ -56,6 +57,14 @@ def admitted(knowledge: Knowledge, message: Message, section: Section, part: Par
     return [list(compress(column, keep)) for column in columns]
 
 
+def _numbered(places: Sequence[int], numbers: Sequence[int]) -> Sequence[int]:
+    """A column of sites by their numbers; mostly all rows of a section are of one."""
+    if is_same(places):
+        number = numbers[places.least]
+        return Integers([number] * len(places), number, number)
+    return list(map(numbers.__getitem__, places))
+
+
 def _possible(columns: Columns, relation: Relation) -> list[bool] | None:
     """Which rows have lengths and stamps that a site can have given them; None if all do."""
     width = len(relation.schema)
@@ -67,7 +76,7 @@ def _possible(columns: Columns, relation: Relation) -> list[bool] | None:
         case _:
             limits = [(width, -LONGEST, LONGEST)]
     checked = [(columns[index], least, most) for index, least, most in limits]
-    if not columns[0] or all(least <= min(column) and max(column) <= most for column, least, most in checked):
+    if not columns[0] or all(within(*one) for one in checked):
         return None
     return [
         all(least <= column[row] <= most for column, least, most in checked) for row in range(len(columns[0]))

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from everview.engines.sqlite.carrying import Carrying
+from everview.engines.sqlite.integers import is_same
 from everview.engines.sqlite.partials import ENTRIES
 from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.published import ROWS
@@ -42,6 +44,7 @@ class Cut(Arriving):
         grown = sum(self._lift(name) for name in sorted(returning))
         arrivals = Arrivals(self.engine, self.connection, self.published)
         partials = PartialArrivals(self.knowledge, self.connection, self.partials)
+        carrying = Carrying(self.engine, self.connection, self.on_change)
         for message in chain(self.staged, (self.last,)):
             self.knowledge.learn_names(message.sites, message.names)
             self.knowledge.intern(self.connection, message.sites)
@@ -52,7 +55,8 @@ class Cut(Arriving):
                 elif section.stream in partials.streams:
                     partials.add(message, section)
                 elif self._is_wanted(section, streams):
-                    grown += self._merge(message, section, joining, returning)
+                    grown += self._merge(carrying, message, section, joining, returning)
+        carrying.carry()
         grown += sum(self._settle(name) for name in sorted(returning))
         grown += arrivals.take(self.on_change)
         grown += partials.take(self.sender, self.page, self.commit.version, self.on_change)
@@ -78,7 +82,14 @@ class Cut(Arriving):
     def _holds_any(self, stream: Stream) -> bool:
         return any(part.read(self.connection, 0, None, 1).rows for part in stream.parts)
 
-    def _merge(self, message: Message, section: Section, joining: set[str], returning: set[str]) -> int:
+    def _merge(
+        self,
+        carrying: Carrying,
+        message: Message,
+        section: Section,
+        joining: set[str],
+        returning: set[str],
+    ) -> int:
         stream = self.engine.streams[section.stream]
         if section.part >= len(stream.parts):
             raise WireError(f"{stream.name} has no part {section.part}", where="section")
@@ -88,7 +99,7 @@ class Cut(Arriving):
             whole = stream.wholes[section.part]
             told = self.knowledge.membership.own(whole).vector
             vector = self.knowledge.vector(told)
-            covered = any(seq <= vector.get(site, 0) for site, seq in set(zip(*columns[-2:], strict=True)))
+            covered = any(seq <= vector.get(site, 0) for site, seq in _origins(columns))
             if covered:
                 self.knowledge.lay_out(self.connection, told)
         if joins and stream.is_base:
@@ -102,7 +113,7 @@ class Cut(Arriving):
             limit=observe(self.knowledge, columns, section.stream, self.sender),
             owners=self._owners(stream) if joins and covered else {},
         )
-        return self.engine.merge(self.connection, stream.name, section.part, arrival, self.on_change)
+        return carrying.merge(stream.name, section.part, arrival)
 
     def _owners(self, stream: Stream) -> dict[str, tuple[int, int]]:
         """Owner → where in its rows those are dead which were collected here, and the sender still has.
@@ -224,3 +235,11 @@ class Cut(Arriving):
             self.knowledge.store.clock.last,
         )
         membership.believe(self.tidings.new_known, self.sender, apart)
+
+
+def _origins(columns: Columns) -> set[tuple[int, int]]:
+    """The sites and commits that rows come from; mostly all of a page are of one."""
+    sites, commits = columns[-2:]
+    if is_same(sites) and is_same(commits):
+        return {(sites.least, commits.least)}
+    return set(zip(sites, commits, strict=True))

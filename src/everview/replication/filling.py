@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from everview.engines.sqlite.carrying import Carrying
 from everview.engines.sqlite.partials import ReceivedPartials, Which
 from everview.engines.sqlite.parts import SITE, Arrival, Part, Position
 from everview.engines.sqlite.relations.staging import Columns
@@ -64,6 +65,7 @@ def _derive(knowledge: Knowledge, connection: sqlite3.Connection, stream: Stream
     """Take what the relations make, page by page, as if another had sent it."""
     engine, commit = knowledge.store.engine, writing.commit
     limit = knowledge.store.clock.limit()
+    carrying = Carrying(engine, connection, writing.collect)
     for number, part in enumerate(engine.derived(stream.name).parts):
         after: Position | None = None
         while True:
@@ -71,11 +73,11 @@ def _derive(knowledge: Knowledge, connection: sqlite3.Connection, stream: Stream
             if chunk.rows:
                 columns = _columns(knowledge, part, chunk.rows)
                 arrival = Arrival(columns, commit.version, joining=True, limit=limit)
-                merged = engine.merge(connection, stream.name, number, arrival, writing.collect)
-                commit.grown |= merged > 0
+                commit.grown |= carrying.merge(stream.name, number, arrival) > 0
             after = chunk.reached
             if after is None:
                 break
+    carrying.carry()
 
 
 def _columns(knowledge: Knowledge, part: Part, rows: Sequence[tuple[Any, ...]]) -> Columns:

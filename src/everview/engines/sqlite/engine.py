@@ -26,7 +26,6 @@ from everview.engines.sqlite.hosting import (
     wanted_streams,
 )
 from everview.engines.sqlite.partials import ReceivedPartials, StoredPartials, Which
-from everview.engines.sqlite.parts import Arrival
 from everview.engines.sqlite.published import Published, Told
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
@@ -307,20 +306,6 @@ class Engine:
             return (stream,)
         core = self.exchange.all_cores.get(stream)
         return () if core is None else core.inputs
-
-    def merge(
-        self,
-        connection: sqlite3.Connection,
-        stream: str,
-        part: int,
-        arrival: Arrival,
-        on_change: OnChange | None = None,
-    ) -> int:
-        """Join rows that came from another site, and bring all views up to date; return how many grew."""
-        grown = self.streams[stream].parts[part].merge(connection, arrival)
-        if grown:
-            self.propagate(connection, (self.sources[stream].delta,), on_change, shrinks=True)
-        return grown
 
     def settle(
         self,

@@ -54,10 +54,11 @@ class IdTable:
 class Ids(Sequence[bytes]):  # noqa: PLW1641 - a column is no key
     """A column of ids: places in a table."""
 
-    __slots__ = ("places", "table")
+    __slots__ = ("_begin", "places", "table")
 
     def __init__(self, table: IdTable, places: Sequence[int]) -> None:
         self.table, self.places = table, places
+        self._begin: bool | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -84,7 +85,9 @@ class Ids(Sequence[bytes]):  # noqa: PLW1641 - a column is no key
 
     def begin_the_table(self) -> bool:
         """Whether these are the first ids of the table, in its order: as a rule those of the first column."""
-        return self.places == list(range(len(self.places)))
+        if self._begin is None:
+            self._begin = self.places == list(range(len(self.places)))
+        return self._begin
 
     def halves(self) -> tuple[Sequence[int], Sequence[int]]:
         """The first and the second integer of each."""

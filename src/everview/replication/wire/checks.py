@@ -14,13 +14,13 @@ from operator import is_not
 from typing import Any, assert_never
 
 from everview.engines.sqlite.ids import Ids
+from everview.engines.sqlite.integers import Integers, within
 from everview.engines.sqlite.parts import PartColumn
 from everview.engines.sqlite.scalars.storage import NAN_TEXT, is_long, store_value
 from everview.errors import WireError
 from everview.language.identity import ID_BYTES
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
 from everview.replication.messages import Section
-from everview.replication.wire.integers import Integers, within
 
 __all__ = ["check"]
 

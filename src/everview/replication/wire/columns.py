@@ -16,10 +16,11 @@ from operator import is_
 from typing import Any
 
 from everview.engines.sqlite.ids import Ids, IdTable
+from everview.engines.sqlite.integers import within
 from everview.errors import WireError
 from everview.language.identity import ID_BYTES
 from everview.replication.wire.codes import Code
-from everview.replication.wire.integers import pack, unpack, within
+from everview.replication.wire.integers import pack, unpack
 
 __all__ = ["decode_column", "encode_column", "ids_of"]
 

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, compress, islice, repeat
 from operator import ne, sub
 
+from everview.engines.sqlite.integers import Integers
 from everview.errors import WireError
 from everview.replication.wire.codes import Code
 
-__all__ = ["Integers", "pack", "unpack", "within"]
+__all__ = ["pack", "unpack"]
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _WHOLE = 8
@@ -26,23 +27,7 @@ _STEPS = struct.Struct("<BBqq")
 _PARTS = struct.Struct("<BII")
 _FEW = 8
 """Runs are written as runs when there is at most one for so many numbers."""
-
-
-class Integers(list[int]):
-    """Integers that were read from a column, and bounds that they keep: its bytes can hold no others."""
-
-    __slots__ = ("greatest", "least")
-
-    def __init__(self, values: Iterable[int], least: int, greatest: int) -> None:
-        super().__init__(values)
-        self.least, self.greatest = least, greatest
-
-
-def within(values: Sequence[int], least: int, greatest: int) -> bool:
-    """Whether all integers lie between two; mostly the bounds of their column say so."""
-    if isinstance(values, Integers) and least <= values.least and values.greatest <= greatest:
-        return True
-    return not values or (least <= min(values) and max(values) <= greatest)
+_TOO_LONG = "an integer of a column has more than 64 bits"
 
 
 def pack(values: Sequence[int], *, runs: bool = True) -> bytes:
@@ -96,14 +81,26 @@ def unpack(data: memoryview, count: int) -> Integers:
                 _, width, base, first = _STEPS.unpack_from(data)
                 if count == 0:
                     raise WireError("steps between no integers", where="column")
-                steps = _unpack_offsets(data[_STEPS.size :], count - 1, width, base)
-                return _checked(list(accumulate(steps, initial=first)))
+                return _unpack_steps(data[_STEPS.size :], count, width, base, first)
             case Code.RUNS:
                 return _unpack_runs(data, count)
             case code:
                 raise WireError(f"a column of integers has the code {code}", where="column")
     except struct.error as error:
         raise WireError("a column ends within its first fields", where="column") from error
+
+
+def _unpack_steps(data: memoryview, count: int, width: int, base: int, first: int) -> Integers:
+    steps = _unpack_offsets(data, count - 1, width, base)
+    if width == 0 and base == 1:  # places in a table mostly count up
+        values = list(range(first, first + count))
+    else:
+        values = list(accumulate(steps, initial=first))
+    if steps.least < 0:
+        return _checked(values)
+    if values[-1] > _GREATEST:
+        raise WireError(_TOO_LONG, where="column")
+    return Integers(values, first, values[-1])
 
 
 def _unpack_runs(data: memoryview, count: int) -> Integers:
@@ -136,7 +133,7 @@ def _unpack_offsets(data: memoryview, count: int, width: int, base: int) -> Inte
 def _checked(values: list[int]) -> Integers:
     least, greatest = min(values, default=0), max(values, default=0)
     if least < _LEAST or greatest > _GREATEST:
-        raise WireError("an integer of a column has more than 64 bits", where="column")
+        raise WireError(_TOO_LONG, where="column")
     return Integers(values, least, greatest)
 
 

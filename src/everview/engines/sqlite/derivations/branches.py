@@ -149,7 +149,8 @@ class ReceivedBranch:
         ]
         dead = found[0][1]
         for _, more in found[1:]:
-            dead = list(map(add, dead, more))
+            if any(more):
+                dead = list(map(add, dead, more))
         return [*arrival.columns[:width], *(numbers for numbers, _ in found), dead]
 
     def _store(self, connection: sqlite3.Connection, columns: Columns, version: int) -> int:

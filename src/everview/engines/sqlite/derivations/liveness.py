@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.engines.sqlite.ids import Ids, halved, ids_of, joined
+from everview.engines.sqlite.integers import Integers
 from everview.engines.sqlite.parts import (
     CHUNK_BYTES,
     ID,
@@ -161,7 +162,10 @@ class Liveness(ABC):
             if unknown:
                 pour(connection, self.naming, unknown.halves())
                 self._look_up(connection, unknown, numbers, dead)
-        return list(map(numbers.__getitem__, ids.places)), list(map(dead.__getitem__, ids.places))
+        found = list(map(numbers.__getitem__, ids.places))
+        if not any(dead):  # as a rule
+            return found, Integers([0] * len(found), 0, 0)
+        return found, list(map(dead.__getitem__, ids.places))
 
     def _look_up(self, connection: sqlite3.Connection, ids: Ids, numbers: list[int], dead: list[int]) -> None:
         high, low = self.halves

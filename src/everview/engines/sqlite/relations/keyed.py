@@ -264,18 +264,26 @@ class KeyedRelation(StoredRelation):
             (self.relation.name,),
         )
         mine = ", ".join(f"r.{column}" for column in self.table.columns)
-        connection.execute(
+        (before,) = connection.execute(f"SELECT ifnull(max(rowid), 0) FROM {self.delta}").fetchone()
+        replaced = connection.execute(
             f"INSERT INTO {self.delta} SELECT {mine}, -1 "
             f"FROM {self.arrived} AS a CROSS JOIN {self.table.name} AS r ON {self._on} AND r.alive = 1"
-        )
+        ).rowcount
         connection.execute(
             f"INSERT INTO {self.delta} SELECT {self.listed}, 1 FROM {self.arrived} WHERE alive = 1"
         )
-        connection.execute(self.net)
+        if replaced:  # else nothing can cancel: every key came once
+            connection.execute(self._net_since, (before,))
         staged = f"SELECT {self.listed}, alive, stamp, ?, site, seq FROM {self.arrived}"
         grown = connection.execute(self.table.upsert(staged, self._overwrite), (version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
+
+    @cached_property
+    def _net_since(self) -> str:
+        """Drop staged rows that cancel, of those after a place: what lies before has been seen to."""
+        group = f"SELECT min(rowid) FROM {self.delta} WHERE rowid > ?1 GROUP BY {self.listed}"
+        return f"DELETE FROM {self.delta} WHERE rowid > ?1 AND rowid NOT IN ({group} HAVING sum(w) <> 0)"
 
     def conflicting(self, connection: sqlite3.Connection) -> Row | None:
         """Return the key of a row that has two values, if there is one."""

@@ -150,17 +150,37 @@ class SetRelation(StoredRelation):
             unless="excluded.cl <= cl",
         )
 
+    @cached_property
+    def _add(self) -> str:
+        """Store what arrived and is not held. Nothing in it can fail half-way, which SQLite knows.
+
+        So it keeps no copies of the pages as they were before the statement, as it does for an upsert.
+        """
+        names = ", ".join((*self.table.columns, "cl", "version", "site", "seq"))
+        rows = f"SELECT {', '.join([*self.table.columns, 'cl', '?', 'site', 'seq'])} FROM {self.arrived}"
+        return f"INSERT OR IGNORE INTO {self.table.name} ({names}) {rows}"
+
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
+        """Mostly all of a page are new, or all are held: rows that all come to live are taken to be new.
+
+        Where some of them are held, joining what was just stored once more changes nothing.
+        """
+        if not len(arrival):
+            return 0
         width = len(self.table.columns)
-        stage_columns(connection, self.arrived, each_once(arrival.columns, range(width), width))
+        columns = each_once(arrival.columns, range(width), width)
+        stage_columns(connection, self.arrived, columns)
         if arrival.returning:
             self.keep(connection, f"SELECT {self._key()}, cl FROM {self.arrived}")
         if arrival.covered and arrival.joining:
             self.bury(connection, arrival, alive="cl & 1", change="cl = cl + 1", collected=self._collected)
         elif arrival.covered:
             connection.execute(self._ignore)
-        connection.execute(self._change)
-        grown = connection.execute(self._join, (arrival.version,)).rowcount
+        staged, grown = len(columns[width]), 0
+        if connection.execute(self._change).rowcount == staged and width and columns[width][0] & 1:
+            grown = connection.execute(self._add, (arrival.version,)).rowcount
+        if grown < staged:
+            grown += connection.execute(self._join, (arrival.version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from everview.engines.sqlite.integers import is_same
 from everview.engines.sqlite.parts import Row
 
 Columns = Sequence[Sequence[Any]]
@@ -45,7 +46,7 @@ def pour(connection: sqlite3.Connection, sql: Callable[[str], str], columns: Col
 
     The rows are given as columns, and none is ever made of them here: their cells are laid out for SQLite by
     slices. The values of `same` stand at the beginning of every row. Returns how many rows the statements
-    wrote.
+    wrote. What is the same in all rows is bound once for all.
     """
     return sum(cursor.rowcount for cursor in poured(connection, sql, columns, *same))
 
@@ -54,15 +55,25 @@ def poured(
     connection: sqlite3.Connection, sql: Callable[[str], str], columns: Columns, *same: Any
 ) -> Iterator[sqlite3.Cursor]:
     """Run a statement as `pour` does; yield the cursor of each chunk."""
-    width, count = len(columns), len(columns[0]) if columns else 0
-    marks = tuple(f"?{number}" for number in range(1, len(same) + 1))
-    chunk = max(1, min(_CHUNK, 30_000 // max(width, 1)))
+    count = len(columns[0]) if columns else 0
+    once: list[Any] = list(same)
+    terms = [f"?{number}" for number in range(1, len(same) + 1)]
+    varying = []
+    for column in columns:
+        if is_same(column):
+            once.append(column.least)
+            terms.append(f"?{len(once)}")
+        else:
+            varying.append(column)
+            terms.append("")
+    row, width, first = tuple(terms), len(varying), len(once)
+    chunk = max(1, min(_CHUNK, 30_000 // max(len(columns), 1)))
     for start in range(0, count, chunk):
         stop = min(start + chunk, count)
-        cells: list[Any] = [None] * ((stop - start) * width)
-        for place, column in enumerate(columns):
-            cells[place::width] = column[start:stop]
-        yield connection.execute(sql(_values(width, stop - start, before=marks)), [*same, *cells])
+        bound: list[Any] = [*once, *([None] * ((stop - start) * width))]
+        for place, column in enumerate(varying, first):
+            bound[place::width] = column[start:stop]
+        yield connection.execute(sql(_laid_out(row, first, stop - start)), bound)
 
 
 def each_once(columns: Columns, key: Sequence[int], place: int) -> Columns:
@@ -94,6 +105,18 @@ def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
 
 
 @lru_cache(maxsize=1024)
-def _values(width: int, count: int, *, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> str:
-    one = f"({', '.join([*before, *['?'] * width, *after])})"
+def _laid_out(terms: tuple[str, ...], first: int, count: int) -> str:
+    """Rows of these terms, and of parameters after the `first` where there is none.
+
+    They have numbers in the first row alone: where one stands without, it follows the greatest before it.
+    """
+    numbers = iter(range(first + 1, first + 1 + len(terms)))
+    numbered = ", ".join(term or f"?{next(numbers)}" for term in terms)
+    plain = ", ".join(term or "?" for term in terms)
+    return f"VALUES {', '.join([f'({numbered})', *[f'({plain})'] * (count - 1)])}"
+
+
+@lru_cache(maxsize=1024)
+def _values(width: int, count: int, *, after: tuple[str, ...] = ()) -> str:
+    one = f"({', '.join([*['?'] * width, *after])})"
     return f"VALUES {', '.join([one] * count)}"
