@@ -164,12 +164,17 @@ class Conversation(Understanding):
     def _mind_clock(self, message: Message, tidings: Tidings | None) -> bool:
         """Go by this clock again, if it was ahead and is right by the sender's; return whether that was so.
 
-        Before anything is taken: what was asked for was for another incarnation.
+        Before anything is taken: what was asked for was for another incarnation. But not before a store that
+        went back in time is found out: what it has written since has to be told again, too, and under a new
+        incarnation nobody would know.
         """
-        sender = message.sites[0]
+        sender, connection = message.sites[0], self._store.writer.connection
         with self._store.exclusive():
-            self._knowledge.refresh(self._store.writer.connection)
+            self._knowledge.refresh(connection)
             if tidings is None or not setting_back.is_due(self._knowledge, tidings, sender):
+                return False
+            head = self._knowledge.head(connection)
+            if renewal.knows_another_us(self._knowledge, connection, message, head):
                 return False
             self._set_back(tidings, sender)
             return True
