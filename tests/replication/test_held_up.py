@@ -1,5 +1,7 @@
 """A site that has to meet somebody before it exchanges anything with others: it says so, and whom."""
 
+import shutil
+
 import pytest
 
 import everview as ev
@@ -126,3 +128,24 @@ def test_reports_are_added():
 def test_what_is_no_peer(strangers, peer):
     with pytest.raises(ev.SyncError, match="is no"):
         strangers[0].sync(peer)
+
+
+def test_copies_of_all_stores_are_told_whom_they_wait_for_and_agree_when_the_originals_are_given_up(tmp_path):
+    for name in "ab":
+        ev.Site.open(tmp_path / f"{name}.db", PROGRAM, name=name).close()
+    with ev.Site.open(tmp_path / "a.db") as a, ev.Site.open(tmp_path / "b.db") as b:
+        originals = {site.status()["incarnation"] for site in (a, b)}
+        a.insert("r", [(1,)])
+        a.sync(b)
+    (tmp_path / "new").mkdir()
+    for name in "ab":
+        shutil.copy(tmp_path / f"{name}.db", tmp_path / "new")
+    with ev.Site.open(tmp_path / "new" / "a.db") as a, ev.Site.open(tmp_path / "new" / "b.db") as b:
+        a.insert("r", [(2,)])
+        waits = a.sync(b).held_up
+        assert all(one[:8] in waits for one in originals)
+        for one in originals:
+            a.expire(one[:8])
+        b.sync(a)
+        assert not b.sync(a).held_up
+        assert a.rows("r") == b.rows("r") == [(1,), (2,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from typing import Any
 
 from everview.engines.sqlite.names import CONFLICTS, PAGES, STORE
@@ -67,12 +68,20 @@ def replication_status(
 
 
 def waits_for(knowledge: Knowledge) -> dict[str, list[str]]:
-    """Stream → the names of those whom this site has to meet before it goes on with another group."""
+    """Stream → the names of those whom this site has to meet before it goes on with another group.
+
+    Where several are called the same, as a copy is like its original, with the beginning of their incarnation.
+    """
     names = knowledge.state.names
-    return {
-        stream: [names.get(one) or one for one in sites]
-        for stream, sites in knowledge.groups.awaited().items()
-    }
+    borne = Counter([knowledge.store.name, *(n for one, n in names.items() if one != knowledge.incarnation)])
+
+    def called(one: str) -> str:
+        name = names.get(one)
+        if not name:
+            return one
+        return name if borne[name] == 1 else f"{name} ({one[:8]})"
+
+    return {stream: [called(one) for one in sites] for stream, sites in knowledge.groups.awaited().items()}
 
 
 def member_status(knowledge: Knowledge, connection: sqlite3.Connection) -> dict[str, Any]:
