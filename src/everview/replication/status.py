@@ -70,7 +70,7 @@ def replication_status(
 def waits_for(knowledge: Knowledge) -> dict[str, list[str]]:
     """Stream → the names of those whom this site has to meet before it goes on with another group.
 
-    Where several are called the same, as a copy is like its original, with the beginning of their incarnation.
+    Where several are called the same, like a copy and its original, with the beginning of their incarnation.
     """
     names = knowledge.state.names
     borne = Counter([knowledge.store.name, *(n for one, n in names.items() if one != knowledge.incarnation)])
