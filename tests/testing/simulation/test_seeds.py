@@ -1,13 +1,16 @@
 """500 worlds: 495 with faults, and 5 without any but with over 100,000 rows each."""
 
+import random
 from collections import Counter
 
 import pytest
 from tests.testing.simulation.folders import REGRESSIONS
 
+from everview.engines.reference import evaluate_views
 from everview.testing import Simulation
 from everview.testing.simulation import load_case
 from everview.testing.simulation.generate import generate_case
+from everview.testing.simulation.programs import LARGE, large_views, parsed
 from everview.testing.simulation.reach import Reach
 from everview.testing.simulation.world import World
 
@@ -45,6 +48,17 @@ def test_who_can_be_fed(tmp_path):
     assert reach.is_fed(s1, "v1")
     assert not Reach([s0, s1, s2], {"s0": {"s1"}, "s1": {"s0"}, "s2": set()}).is_fed(s2, "v1")
     world.close()
+
+
+def test_the_views_of_large_worlds_are_written_out_as_the_reference_has_them():
+    rng = random.Random(0)
+    for _ in range(50):
+        s = {(rng.randrange(9), rng.randrange(20)) for _ in range(rng.randrange(30))}
+        k = {a: (a, rng.choice([None, 1, 2])) for a in range(rng.randrange(5))}
+        tables = {"s": sorted(s), "k": list(k.values())}
+        views = evaluate_views(parsed(LARGE), tables)
+        wanted = {name: Counter(view.rows) for name, view in views.items()}
+        assert large_views({name: Counter(rows) for name, rows in tables.items()}) == wanted
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,7 +16,7 @@ one more write of its own, which has seen all that the site has seen.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,8 @@ class History:
     """Every write that took effect anywhere, in the order of the run."""
 
     program: Program
+    views: Callable[[Contents], Contents] | None = None
+    """What the views are, given the relations; if it is not said, what the reference makes of them."""
     events: list[Event] = field(default_factory=list)
     evaluated: tuple[Contents, Contents] | None = field(default=None, repr=False)
     """What the views were last made of, and what they were."""

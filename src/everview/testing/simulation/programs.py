@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import functools
 import random
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from everview.language.program import Program
+
+Row = tuple[Any, ...]
 
 RELATIONS = {
     "s": "CREATE TABLE s (a BIGINT NOT NULL, b BIGINT NOT NULL)",
@@ -58,6 +63,18 @@ CREATE MATERIALIZED VIEW some AS SELECT a FROM s WHERE b < 10;
 CREATE MATERIALIZED VIEW groups AS SELECT b, count(*) AS n, sum(a) AS total FROM s GROUP BY b;
 CREATE MATERIALIZED VIEW kinds AS SELECT DISTINCT b FROM k;
 """
+
+
+def large_views(tables: Mapping[str, Counter[Row]]) -> dict[str, Counter[Row]]:
+    """The views of `LARGE`, written out: where there are many rows the reference takes longest of all."""
+    groups: dict[int, list[int]] = {}
+    for a, b in tables["s"]:
+        groups.setdefault(b, []).append(a)
+    return {
+        "some": Counter([(a,) for a, b in tables["s"] if b < 10]),
+        "groups": Counter([(b, len(found), sum(found)) for b, found in groups.items()]),
+        "kinds": Counter({(b,) for _, b in tables["k"]}),
+    }
 
 
 def random_program(rng: random.Random, most: int = 4) -> str:

@@ -17,7 +17,7 @@ from everview.testing.simulation.device import Device
 from everview.testing.simulation.forgetting import note_forgotten
 from everview.testing.simulation.network import Network
 from everview.testing.simulation.oracle import History
-from everview.testing.simulation.programs import parsed
+from everview.testing.simulation.programs import large_views, parsed
 from everview.testing.simulation.published import note_published, standings
 from everview.testing.simulation.steps import Case
 
@@ -30,7 +30,7 @@ class World:
         self.program = parsed(case.later or case.program)
         """What it is in the end: what sites run now is in their stores."""
         self.clocks = Clocks(case.seed)
-        self.history = History(self.program)
+        self.history = History(self.program, large_views if case.large else None)
         self.network = Network()
         self.devices: dict[str, Device] = {}
         self.counts: Counter[str] = Counter()
