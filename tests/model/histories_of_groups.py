@@ -332,6 +332,29 @@ def who_was_asked(shortcuts):
         ground.compare()
 
 
+def leave_unheard(shortcuts):
+    """a has the first row of z's bag; z goes back to before it unnoticed, writes another, deletes that, and
+    forgets the pair. a has not seen all of that. Would it come to z for it, it would have no cursor by which z
+    could notice, and z's second life would be taken for what a has of the first.
+    """
+    ground, z = _two_groups(shortcuts, "z", "", "B")
+    a = Site(ground, "a", "B")
+    ground.sites.append(a)
+    backup = z.backup()
+    z.write([("insert", "B", X)])
+    _sync(ground, a, z)
+    z.load(backup)
+    z.write([("insert", "B", X)])
+    z.write([("delete", "B", X)])
+    z.collect()
+    if z.tables["B"] or not a.rows("B")[X]:
+        raise RuntimeError("the history does not set out as told")
+    _sync(ground, a, z)
+    ground.links = {0: {1}, 1: {0}}
+    ground.settle()
+    ground.compare()
+
+
 def told_to_newcomers(shortcuts):
     """o inserts x twice, and takes both from z's group to that of c and e; it is put back to before it had
     met anybody, deletes x, and goes to z, which has nobody left to ask, and forgets the pair. m hears of that
@@ -447,6 +470,7 @@ MEETINGS = {
     "a member's page": a_members_page,
     "strangers": strangers,
     "who was asked": who_was_asked,
+    "leave unheard": leave_unheard,
     "told to newcomers": told_to_newcomers,
     "no shift": no_shift,
     "write below": write_below,

@@ -38,6 +38,7 @@ class Site(Groups, Membership):
         self.inc = world.incarnation(name)
         self.head, self.opened_at = 0, 0
         self.tags = {0: 0}
+        self.told_at = 0  # the last commit of which somebody may have heard
         self.tables = {stream: {} for stream in hosts}
         self.fed = {}  # view → (ids live when last fed, ids ever live)
         self.cursors = {}  # (peer incarnation, stream) → (head, tag)
@@ -264,17 +265,32 @@ class Site(Groups, Membership):
         )
         passed = lambda stamp: self.passed(relation, group, stamp)
         keys, floor = kind.garbage(table, stable, passed, self.valued)
+        if what == "B":
+            self._cancel(group, {key: table[key].value[0] for key in keys})
         for key in keys:
             del table[key]
         if keys and what == relation and floor is not None:
             self.raise_floor(relation, floor)
-        if what == "B":
-            for inc, commit, _ in keys:
-                self.cancel({group: VersionVector({inc: commit})})
         if keys:
             self.collected_at[what if isinstance(what, str) else what[0]] = self.head
         self.world.count("collected", len(keys))
         return keys
+
+    def _cancel(self, group, pairs):
+        """Note what is forgotten of the bag: whoever has not seen all of it would bring its rows back.
+
+        What was told to nobody concerns nobody. Should the store have gone back in time, then who knows it
+        must not come to it for that, and have no cursor to show any more.
+        """
+        untold = "leave unheard" not in self.shortcuts
+        others = {
+            row
+            for (inc, commit, _), row in pairs.items()
+            if not untold or (inc, commit > self.told_at) != (self.inc, True)
+        }
+        for (inc, commit, _), row in pairs.items():
+            if row in others:
+                self.cancel({group: VersionVector({inc: commit})})
 
     def is_settled(self, writer):
         """Whether a writer has ever been in our group, or in one that came to it.
@@ -328,6 +344,7 @@ class Site(Groups, Membership):
             "provisional",
             "collected_at",
             "cancelled",
+            "told_at",
             "past",
             "known",
             "agreed",

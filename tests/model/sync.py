@@ -198,6 +198,7 @@ def read(site, froms, after, limit, asked):
         found = [item for item in found if item[2].version <= upto]
     if asked is not None:
         found = [(stream, key, row) for stream, key, row in found if not has(asked, stream, row)]
+    site.told_at = max(site.told_at, upto)
     return Page(
         site.inc,
         site.name,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
+from everview.engines.sqlite.names import TAGS
+from everview.engines.sqlite.relations.bags import BagRelation
 from everview.language.relations import Semantics
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
@@ -73,17 +75,32 @@ def collect(
             if not vector or not part.garbage(connection):
                 continue
             knowledge.lay_out(connection, vector)
+            if isinstance(part, BagRelation):
+                _note_cancelled(knowledge, connection, part, state.joined[name])
             count, floor = part.collect(connection, passed)
             if count and stream.is_base and floor > state.floors.get(name, 0):
                 state.floors[name] = floor
             if count:
                 state.collected[name] = after
-                if relations[relation].semantics is Semantics.BAG:
-                    by_group = state.cancelled.setdefault(relation, {})
-                    join(by_group.setdefault(state.joined[name], {}), vector)
             total += count
     knowledge.store.floors = state.floors
     return total
+
+
+def _note_cancelled(
+    knowledge: Knowledge, connection: sqlite3.Connection, bag: BagRelation, group: str
+) -> None:
+    """Note what is to be forgotten of a bag: whoever has not seen all of it would bring its rows back.
+
+    What was told to nobody concerns nobody, and should the store have gone back in time, it is not asked to
+    come here for that, before it has shown by its cursor that it knows more of this site.
+    """
+    (told,) = connection.execute(f"SELECT ifnull(max(version), 0) FROM {TAGS}").fetchone()
+    last = bag.cancels(connection, knowledge.store.number, told)
+    if last:
+        names = {number: incarnation for incarnation, number in knowledge.numbers.items()}
+        by_group = knowledge.state.cancelled.setdefault(bag.relation.name, {})
+        join(by_group.setdefault(group, {}), {names[number]: commit for number, commit in last.items()})
 
 
 def _agree(knowledge: Knowledge) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -123,22 +124,38 @@ class BagRelation(EntriesRelation):
 
         Each site may choose other pairs: the sums stay the same.
         """
+        with self._pairs(connection) as pairs:
+            gone = connection.execute(
+                f"DELETE FROM {self.entries} WHERE (row, isite, iseq) IN ({pairs})"
+            ).rowcount
+        if gone:
+            self.sweep(connection)
+        return gone, 0
+
+    def cancels(self, connection: sqlite3.Connection, own: int, told: int) -> dict[int, int]:
+        """Return the last commit of each site in what `collect` is to forget, as far as others may have it.
+
+        A pair of which all was written by this site, of number `own`, after the commit that it has told last,
+        concerns nobody else.
+        """
+        with self._pairs(connection) as pairs:
+            others = f"SELECT row FROM ({pairs}) WHERE isite <> ? OR iseq <= ?"
+            last = f"SELECT isite, max(iseq) FROM ({pairs}) WHERE row IN ({others}) GROUP BY isite"
+            return dict(connection.execute(last, (own, told)))
+
+    @contextmanager
+    def _pairs(self, connection: sqlite3.Connection) -> Iterator[str]:
+        """Select what cancels, of what is stable: row, site and commit."""
         covered = covers("e", own="", site="isite", seq="iseq")
         order = "row_number() OVER (PARTITION BY row, w ORDER BY isite, iseq)"
         stable = f"SELECT row, isite, iseq, w, {order} AS n FROM {self.entries} AS e WHERE {covered}"
         connection.execute(f"CREATE TEMP TABLE everview_stable AS {stable}")
         connection.execute("CREATE INDEX temp.everview_stable_pair ON everview_stable (row, w, n)")
-        pairs = (
+        yield (
             "SELECT a.row, a.isite, a.iseq FROM temp.everview_stable AS a WHERE a.w = 0 OR EXISTS "
             "(SELECT 1 FROM temp.everview_stable AS b WHERE b.row = a.row AND b.w = -a.w AND b.n = a.n)"
         )
-        gone = connection.execute(
-            f"DELETE FROM {self.entries} WHERE (row, isite, iseq) IN ({pairs})"
-        ).rowcount
         connection.execute("DROP TABLE temp.everview_stable")
-        if gone:
-            self.sweep(connection)
-        return gone, 0
 
     def garbage(self, connection: sqlite3.Connection) -> int:
         held = f"SELECT count(*) FROM {self.entries} WHERE w <= 0"
