@@ -334,8 +334,8 @@ def who_was_asked(shortcuts):
 
 def leave_unheard(shortcuts):
     """a has the first row of z's bag; z goes back to before it unnoticed, writes another, deletes that, and
-    forgets the pair. a has not seen all of that. Would it come to z for it, it would have no cursor by which z
-    could notice, and z's second life would be taken for what a has of the first.
+    forgets the pair. a has not seen all of that. Would it come to z for it, it would have no cursor by which
+    z could notice, and z's second life would be taken for what a has of the first.
     """
     ground, z = _two_groups(shortcuts, "z", "", "B")
     a = Site(ground, "a", "B")
