@@ -188,9 +188,19 @@ class World(Meetings):
 
     def restore(self, site):
         if site not in self.anchors and site in self.backups and not self._shown(site, self.backups[site]):
+            had = set(site.hosts)
             site.restore(self.backups[site])
+            if not had <= site.hosts:
+                self._reach_first(site)
             self.count("restores")
             self.check(site)
+
+    def _reach_first(self, site):
+        """Who reads from a site what that no longer hosts reaches the first of its side, as who hosts more:
+        else nobody would be left to give it that.
+        """
+        for at in set(self.links[self.sites.index(site)]):
+            self.link(at, {self.sides.index(self.sides[at])} - {at})
 
     def _shown(self, site, backup):
         """Whether a view may show what the backup lacks: no base would know of it any more."""

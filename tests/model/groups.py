@@ -155,10 +155,7 @@ class Groups:
         those whom it meets may never hear of that group.
         """
         strange = False
-        bases = [stream for stream in groups if stream in self.joined and stream in self.kinds]
-        words = {s: compare(self, s, told, sender) for s in bases}
-        if "one by one" not in self.shortcuts:
-            words = dict.fromkeys(words, together(words))
+        words = self._compare(groups, told, sender)
         for stream, theirs in groups.items():
             ours = self.groups.get(stream)
             if ours is None or "one group" in self.shortcuts:
@@ -185,6 +182,12 @@ class Groups:
             else:
                 strange = True
         return strange
+
+    def _compare(self, groups, told, sender):
+        """Relation → whether we have to join anew from a sender, and it from us; one answer for all."""
+        bases = [stream for stream in groups if stream in self.joined and stream in self.kinds]
+        words = {s: compare(self, s, told, sender) for s in bases}
+        return words if "one by one" in self.shortcuts else dict.fromkeys(words, together(words))
 
     def _may_follow(self, stream, absorbed, listed):
         if stream not in self.provisional:
@@ -218,9 +221,19 @@ class Groups:
     def is_elsewhere(self, inc, relation, group):
         return not self.groups_of(inc, relation) <= {group}
 
-    def coming(self, streams, groups):
-        """Those of a site's streams that are in a greater group than ours: it waits to be listed."""
-        return [s for s in streams if s in groups and self.group(s) is not None and groups[s] > self.group(s)]
+    def coming(self, streams, groups, told, sender):
+        """Those of a site's streams that are in a greater group than ours, or in any, if it has to join anew
+        from us: it waits to be listed.
+        """
+        words = {} if "listed by name" in self.shortcuts else self._compare(groups, told, sender)
+        anew = {
+            s for s, (behind, ahead) in words.items() if ahead and not behind and groups[s] != self.group(s)
+        }
+        return [
+            s
+            for s in streams
+            if s in groups and self.group(s) is not None and (groups[s] > self.group(s) or s in anew)
+        ]
 
     def enlist(self, inc, streams):
         """List who comes, under our group: before it is read for."""

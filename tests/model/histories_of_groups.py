@@ -284,6 +284,26 @@ def strangers(shortcuts):
         ground.compare()
 
 
+def listed_by_name(shortcuts):
+    """o inserts x, and is copied before it has met anybody. The copy goes to a; o goes to m, whose group has
+    the greater name. a has to come to m, where o is known, and the two only leave each other files.
+    """
+    for relation in "RKBW":
+        ground, a, m = _two_groups(shortcuts, "a", "m", relation)
+        o = Site(ground, "o", relation)
+        o.write([("insert", relation, X)])
+        for site, other in ((_copied(ground, o), a), (o, m)):
+            _sync(ground, site, other)
+        m.write([("insert", relation, Y)])
+        if not a.groups[relation] < m.groups[relation] or not a.rows(relation)[X]:
+            raise RuntimeError("the history does not set out as told")
+        for _ in range(2):
+            receive(m, push(a, 0))
+            receive(a, push(m, 0))
+        if a.rows(relation) != m.rows(relation):
+            raise WrongError("a, which has to come, is never listed")
+
+
 def a_members_page(shortcuts):
     """o inserts x and is copied; m has x from the copy. o founds alone, and comes to m's group by t. m, which
     reads o for the first time, and as a member, is not sent x, for it has it; and hears that it joins anew.
@@ -469,6 +489,7 @@ MEETINGS = {
     "one by one": one_by_one,
     "a member's page": a_members_page,
     "strangers": strangers,
+    "listed by name": listed_by_name,
     "who was asked": who_was_asked,
     "leave unheard": leave_unheard,
     "told to newcomers": told_to_newcomers,

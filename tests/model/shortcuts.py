@@ -56,6 +56,7 @@ SHORTCUTS = {
     "wait in line": "who leaves its group for that of a file is provisional there, like a newcomer",
     "a member's page": "who leaves its group joins by the page that it had asked for as a member",
     "strangers": "who has the rows of a store that was copied reads on when the original comes",
+    "listed by name": "of who comes over only those of a greater group are listed before they ask",
     "who was asked": "of stores that were all put back, the one that is asked founds, whatever others forgot",
     "leave unheard": "who hears that a bag was forgotten comes, though nobody had heard of those rows",
     "told to newcomers": "what was forgotten of a bag is told on by those who joined since, not by members",

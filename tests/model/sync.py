@@ -152,7 +152,7 @@ def meet_groups(site, asked, expired):
     for stream in wants:
         site.found(stream)
     if "unlisted join" not in site.shortcuts:
-        site.enlist(asked.reader, [*wants, *site.coming(asked.streams, asked.groups)])
+        site.enlist(asked.reader, [*wants, *site.coming(asked.streams, asked.groups, asked, asked.reader)])
     if {"one group", "adopt the name"} & site.shortcuts:
         return set()
     return {s for s in asked.groups if s in asked.streams and site.group(s) not in (None, asked.groups[s])}
@@ -268,7 +268,7 @@ def apply(site, page, rows, *, partial=False):
     if "no tags" not in site.shortcuts and knows_another_us(site, page):
         site.rewound()
         return None
-    site.enlist(page.sender, [*page.wants, *site.coming(page.hosts, page.groups)])
+    site.enlist(page.sender, [*page.wants, *site.coming(page.hosts, page.groups, page, page.sender)])
     listing = (
         None if page.cut else [s for s, start in page.froms.items() if start == 0 and listed(site, s, page)]
     )

@@ -16,7 +16,7 @@ from tests.model.transactions import run_transactions
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_right_rules_survive(block):
-    for seed in [*range(150 * block, 150 * (block + 1)), *((3_734,) if block == 0 else ())]:
+    for seed in [*range(150 * block, 150 * (block + 1)), *((3_734, 5_857, 8_680) if block == 0 else ())]:
         run(seed)
 
 

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import sqlite3
 
 import pytest
 from tests.replication.sites import PROGRAM, World, assert_equal, contents
@@ -329,3 +330,35 @@ def test_pages_that_make_no_cut_are_refused():
     assert b.rows("r") == []
     b.replica.take(cut)
     assert b.rows("r") == [(1, "x")]
+
+
+def test_who_joins_anew_from_a_group_of_a_greater_name_is_listed_there(world, tmp_path):
+    """o is copied before it has met anybody, and goes to m's group; the copy c finds the file of a, which has
+    founded before m. Then a meets m, of whose group o is, and goes there, whatever the names: it has rows of
+    o by the copy. c, which meets only a, comes after it.
+    """
+    there, here = tmp_path / "there", tmp_path / "here"
+    a, m = world.site("a"), world.site("m")
+    original = world.site("o", tmp_path / "o.db")
+    write(original, 1)
+    with sqlite3.connect(tmp_path / "c.db") as target:
+        original._store.writer.connection.backup(target)
+    target.close()
+    copy = world.site("c", tmp_path / "c.db")
+    write(a, 2)
+    write(m, 3)
+    for _ in range(3):
+        visit(here, a, copy)
+        visit(there, m, original)
+    assert numbers(a) == numbers(copy) == [1, 2]
+    assert numbers(m) == numbers(original) == [1, 3]
+    erase(original, 1)
+    for _ in range(3):
+        visit(there, m, original)
+    for site in (m, original):
+        site.replica.collect()
+    write(copy, 4)
+    for _ in range(6):
+        visit(there, m, original, a)
+        visit(here, a, copy)
+    assert numbers(a) == numbers(m) == numbers(original) == numbers(copy) == [2, 3, 4]

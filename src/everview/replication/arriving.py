@@ -232,6 +232,10 @@ class Arriving:
     def _stays(self, stream: str) -> bool:
         """Whether a stream in another group is not to come over, even if it is listed there."""
         groups, base = self.knowledge.groups, self.engine.streams[stream].is_base
+        words = groups.words(taken_groups(self.last), self.told, self.sender)
+        behind, ahead = words.get(stream, (False, False))
+        if behind != ahead:  # whatever the names
+            return ahead
         ours, theirs = groups.group(stream), self.gossip.groups[stream][0]
         waits = stream in self.knowledge.state.provisional or ours is None or ours < theirs
         return waits or not (base or groups.is_fed(stream, theirs))

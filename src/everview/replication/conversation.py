@@ -240,8 +240,9 @@ class Conversation(Understanding):
                     held -= _unfounded(message)
                 inputs = self._store.engine.inputs_of
                 knowledge.groups.found(stream for stream in wants if not held.issuperset(inputs(stream)))
-            coming = knowledge.groups.coming(request, message.gossip)
-            knowledge.groups.enlist(message.sites[0], filter(rights.may_read, coming))
+            sender, told = message.sites[0], tidings.known
+            coming = knowledge.groups.coming(request, message.gossip, told, sender)
+            knowledge.groups.enlist(sender, filter(rights.may_read, coming))
         return bool(left)
 
     def _request(self, connection: sqlite3.Connection, sender: str, rights: Rights) -> Request:
@@ -327,7 +328,7 @@ class Conversation(Understanding):
             knowledge.membership.advance(commit.version - 1, self._store.clock.last)
             cut = Cut(knowledge, connection, commit, staged, last, tidings, rights, self._writing.collect)
             if last.request is not None:
-                coming = knowledge.groups.coming(last.request, last.gossip)
+                coming = knowledge.groups.coming(last.request, last.gossip, tidings.known, cut.sender)
                 knowledge.groups.enlist(cut.sender, filter(rights.may_read, coming))
             knowledge.membership.release(tidings.known.get(cut.sender, {}))
             found = cut.look()

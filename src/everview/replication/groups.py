@@ -44,14 +44,13 @@ class Groups(Belonging):
         may never hear where its sponsor's group went.
         """
         left, strange = set(), set()
-        comparable = [s for s in groups if s in self.state.joined and self.membership.is_base(s)]
-        compared = self._compare(comparable, groups, told, sender)
+        words = self.words(groups, told, sender)
         for stream, (theirs, *_) in groups.items():
             ours = self.group(stream) if stream in self.membership.wanted else None
             if ours is None:
                 continue
             waits = stream in self.state.provisional
-            behind, ahead = compared if stream in comparable else (False, False)
+            behind, ahead = words.get(stream, (False, False))
             if theirs == ours and (ahead or not behind):
                 continue
             if not self.membership.is_base(stream) and not self.is_fed(stream, theirs):
@@ -70,21 +69,21 @@ class Groups(Belonging):
                 strange.add(stream)
         return left, strange
 
-    def _compare(
-        self, relations: Collection[str], groups: Joined, told: Tells, sender: str
-    ) -> tuple[bool, bool]:
-        """Whether we have to join anew from a sender, for it knows a stranger of ours; and it from us.
+    def words(self, groups: Joined, told: Tells, sender: str) -> dict[str, tuple[bool, bool]]:
+        """Relation → whether we have to join anew from a sender, which knows strangers of ours; it from us.
 
         That is one answer for all relations: a transaction writes to several, and would be seen in part if
         they came by two ways. What bags say comes first: of the others it does not matter who comes.
         """
         said = {
-            relation: compare(self.membership, relation, told, sender, groups[relation])
-            for relation in relations
+            relation: compare(self.membership, relation, told, sender, names)
+            for relation, names in groups.items()
+            if relation in self.state.joined and self.membership.is_base(relation)
         }
-        bags = [said[relation] for relation in relations if relation in self.bags]
+        bags = [word for relation, word in said.items() if relation in self.bags]
         decisive = bags if any(map(any, bags)) else list(said.values())
-        return any(behind for behind, _ in decisive), any(ahead for _, ahead in decisive)
+        word = any(behind for behind, _ in decisive), any(ahead for _, ahead in decisive)
+        return dict.fromkeys(said, word)
 
     def _went_into(self, stream: str, name: str, groups: Joined) -> bool:
         """Whether a group is the one told of, or has gone into it.
@@ -211,12 +210,19 @@ class Groups(Belonging):
             if self.membership.is_base(name) and (found := strangers(self.membership, name))
         }
 
-    def coming(self, request: Request, gossip: Gossip | None) -> Iterator[str]:
-        """What a site holds and wants to join here, or will: in a greater group it waits to be listed."""
-        told = {} if gossip is None else gossip.groups
+    def coming(self, request: Request, gossip: Gossip | None, told: Tells, sender: str) -> Iterator[str]:
+        """What a site holds and wants to join here, or will: it waits to be listed.
+
+        So it will what it has in a greater group; or in any other, if it has to join anew from us. For a file
+        it leaves only what it is listed for there.
+        """
+        groups = {} if gossip is None else {s: g for s, g in gossip.groups.items() if s in request.streams}
+        apart = [s for s, (theirs, *_) in groups.items() if self.state.joined.get(s, theirs) != theirs]
+        words = self.words(groups, told, sender) if apart else {}
         for stream in request.streams:
-            ours, (theirs, *_) = self.group(stream), told.get(stream, [""])
-            if stream not in request.joined or (ours is not None and theirs > ours):
+            ours, (theirs, *_) = self.group(stream), groups.get(stream, [""])
+            anew = stream in apart and words.get(stream) == (False, True)
+            if stream not in request.joined or (ours is not None and (theirs > ours or anew)):
                 yield stream
 
     def enlist(self, incarnation: str, streams: Iterable[str]) -> None:
