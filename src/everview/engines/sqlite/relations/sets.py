@@ -152,10 +152,7 @@ class SetRelation(StoredRelation):
 
     @cached_property
     def _add(self) -> str:
-        """Store what arrived and is not held. Nothing in it can fail half-way, which SQLite knows.
-
-        So it keeps no copies of the pages as they were before the statement, as it does for an upsert.
-        """
+        """Store what arrived and is not held: where that is nearly all, it takes less than an upsert."""
         names = ", ".join((*self.table.columns, "cl", "version", "site", "seq"))
         rows = f"SELECT {', '.join([*self.table.columns, 'cl', '?', 'site', 'seq'])} FROM {self.arrived}"
         return f"INSERT OR IGNORE INTO {self.table.name} ({names}) {rows}"
