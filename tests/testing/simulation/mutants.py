@@ -1,6 +1,6 @@
 """The real code, each time with one rule left out."""
 
-from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.carrying import Carrying
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.published import Published
 from everview.planner.exchange import Exchange
@@ -14,17 +14,17 @@ from everview.replication.rights import ALL
 
 def views_not_propagated(patch):
     """Rows that arrive are stored, and the views are not told."""
-    merge = Engine.merge
+    carry = Carrying.carry
 
-    def quiet(self, *args, **options):
-        propagate = self.propagate
-        self.propagate = lambda connection, changed, on_change, *, shrinks: self._clear(connection, changed)
+    def quiet(self):
+        engine, propagate = self.engine, self.engine.propagate
+        engine.propagate = lambda connection, changed, _, *, shrinks: engine._clear(connection, changed)
         try:
-            return merge(self, *args, **options)
+            carry(self)
         finally:
-            self.propagate = propagate
+            engine.propagate = propagate
 
-    patch(Engine, "merge", quiet)
+    patch(Carrying, "carry", quiet)
 
 
 def covered_rows_accepted(patch):
