@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from everview.engines.sqlite.connections import Handle
-from everview.engines.sqlite.names import MEMBERSHIP
+from everview.engines.sqlite.names import MEMBERSHIP, STORE
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
@@ -177,12 +177,16 @@ class Device:
     @property
     def incarnation(self) -> str:
         """What others know it by."""
-        return self.replica.incarnation
+        return str(self._stored("incarnation"))
 
     @property
     def head(self) -> int:
         """Its last commit."""
-        return self.replica.head
+        return int(self._stored("version"))
+
+    def _stored(self, column: str) -> Any:
+        """What the store says of itself; it is asked for at every turn, so nothing else is looked at."""
+        return self._handle.connection.execute(f"SELECT {column} FROM {STORE}").fetchone()[0]
 
     @property
     def state(self) -> State:

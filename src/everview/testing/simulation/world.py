@@ -95,8 +95,8 @@ class World:
         before = _membership(device)
         with self.surviving(device, crash, after):
             yield
-        joined = device.state.joined
-        changed = before != _membership(device)
+        after_it = _membership(device)
+        joined, changed = after_it[1], before != after_it
         head = device.head
         # Time alone changes what is valued; in a large world nothing waits for it.
         now = 0 if self.case.large else self.clocks.now_us
