@@ -43,9 +43,9 @@ EXAMPLES = MultiplexedDatabase(
 # No deadlines: on a busy machine they fail tests that are right.
 settings.register_profile("dev", database=EXAMPLES, deadline=None, max_examples=50)
 # Hypothesis' own profile for CI repeats the same examples each time; ours looks at new ones, and prints
-# what is needed to repeat a failure elsewhere. Many more of them are for `make long`: here time is short.
+# what is needed to repeat a failure elsewhere.
 settings.register_profile(
-    "ci", database=EXAMPLES, deadline=None, max_examples=50, derandomize=False, print_blob=True
+    "ci", database=EXAMPLES, deadline=None, max_examples=100, derandomize=False, print_blob=True
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
