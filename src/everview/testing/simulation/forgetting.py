@@ -16,9 +16,13 @@ from everview.testing.simulation.oracle import History
 
 
 def note_forgotten(history: History, device: Device, devices: Iterable[Device]) -> None:
-    """Note the keys that a site has forgotten while there was another group for their relation."""
+    """Note the keys that a site has forgotten while there was another group for their relation.
+
+    The other may have been founded since: who leaves its own for it has forgotten them in the one it was in.
+    """
     for name, relation in history.program.relations.items():
-        own, floor = device.state.joined.get(name), device.state.floors.get(name, 0)
+        state = device.state
+        own, floor = state.joined.get(name) or state.former.get(name), state.floors.get(name, 0)
         if own is None or not floor or relation.semantics not in (Semantics.SET, Semantics.KEYED):
             continue
         groups = {other.state.joined.get(name) for other in devices}
