@@ -45,7 +45,7 @@ def main() -> int:
     arguments = parser.parse_args()
     unknown = [name for name in arguments.name if name not in names()]
     if unknown:
-        parser.error(f"no benchmark {unknown[0]!r}; there are: {', '.join(names())}")
+        parser.exit(2, f"error: no benchmark {unknown[0]!r}; there are: {', '.join(names())}\n")
     for name in arguments.name or names():
         importlib.import_module(f"benchmarks.{name}").run(quick=arguments.quick).print()
     return 0

@@ -31,7 +31,7 @@ def test_what_is_wrong_with_the_command_is_said_before_spark_starts(here, words,
     done = CliRunner().invoke(
         app, ["hub", "--store", "h", "--program", "p.sql", *words], env={"COLUMNS": "200", "TERM": "dumb"}
     )
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert said in done.stderr
 
 

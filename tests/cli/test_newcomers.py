@@ -42,9 +42,9 @@ def rescue(here, run):
 
 
 def misunderstood(*words):
-    """A command that is not understood: status 2, one line, and where its help is."""
+    """A command that is not understood: status 1, one line, and where its help is."""
     done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 2, done.output
+    assert done.exit_code == 1, done.output
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: ")
     assert line.endswith(" --help`)")

@@ -87,11 +87,29 @@ def test_debug_shows_the_traceback(here):
     assert b"StoreError" in done.stderr
 
 
-def test_usage_errors_are_status_2(here):
-    assert everview("nosuch").returncode == 2
-    assert everview("query").returncode == 2
-    assert everview("insert", "s.db", "visit", "f.csv", "--batch", "0").returncode == 2
-    assert everview("insert", "s.db", "visit", "f.csv", "--format", "xml").returncode == 2
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--nosuch"],
+        ["nosuch"],
+        ["query"],
+        ["insert", "s.db", "visit", "f.csv", "--batch", "0"],
+        ["insert", "s.db", "visit", "f.csv", "--format", "xml"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_is_not_understood_is_one_line(here, words):
+    done = everview(*words)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: ")
+    assert done.stderr.endswith(b" --help`)\n")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_without_a_word_there_is_help(here):
+    done = everview()
+    assert done.returncode == 0
+    assert b"Usage: everview" in done.stdout
 
 
 def test_a_defect_is_one_line_too(monkeypatch, here, fails):

@@ -84,7 +84,7 @@ def test_bad_queries(fails, full, sql, params, said):
 
 def test_json_and_csv_exclude_each_other(full):
     done = CliRunner().invoke(app, ["query", full, "SELECT 1 AS x", "--json", "--csv"])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert "choose one" in done.stderr
 
 

@@ -1,12 +1,12 @@
 """The command `everview`: its subcommands, and what becomes of errors.
 
-Exit status 0, or 1 with one line on standard error; 2 when the command itself was not understood.
+Exit status 0, or 1 with one line on standard error.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -37,6 +37,13 @@ __all__ = ["app"]
 class _Group(TyperGroup):
     """Runs a subcommand; says in one line what went wrong."""
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Read the options before the subcommand; without a word, print the help."""
+        try:
+            return super().parse_args(ctx, args or ["--help"])
+        except TyperException as error:
+            _misunderstood(ctx, error)
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run it; an error becomes a line and exit status 1, or with --debug a traceback."""
         try:
@@ -59,16 +66,16 @@ class _Group(TyperGroup):
             _give_up(ctx, error, f"this is a defect of Everview ({said}); --debug shows where")
 
 
-def _misunderstood(ctx: typer.Context, error: TyperException) -> None:
-    """Say in one line what is wrong with the command, and where its help is; status 2."""
+def _misunderstood(ctx: typer.Context, error: TyperException) -> NoReturn:
+    """Say in one line what is wrong with the command, and where its help is."""
     where = getattr(error, "ctx", None) or ctx
     typer.secho("error: ", nl=False, err=True, fg="red", bold=True)
     said = " ".join(error.format_message().split()).rstrip(".")
     typer.echo(f"{said} (see `{where.command_path} --help`)", err=True)
-    raise typer.Exit(error.exit_code) from None
+    raise typer.Exit(1) from None
 
 
-def _give_up(ctx: typer.Context, error: BaseException, message: str) -> None:
+def _give_up(ctx: typer.Context, error: BaseException, message: str) -> NoReturn:
     if ctx.meta.get("everview.debug"):
         raise error
     line = " ".join(message.split("\n")).strip()
@@ -81,7 +88,6 @@ app = typer.Typer(
     cls=_Group,
     name="everview",
     help="Materialized views that every site can read and write into, online or offline.",
-    no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
