@@ -7,10 +7,11 @@ text: the sum in hexadecimal, then the three counts where any is not 0.
 
 from __future__ import annotations
 
+import functools
 import math
 import sqlite3
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from everview.algebra.exact_text import UNIT, ExactSum
 from everview.engines.sqlite.scalars.storage import decode_long, encode_long
@@ -169,10 +170,9 @@ def _of(units: int) -> Total:
 class _Frame:
     """A window function of a value; NULLs are skipped, and no value gives NULL."""
 
-    scaled: ClassVar[bool] = True
-    finish: Callable[..., Any]
-
-    def __init__(self) -> None:
+    def __init__(self, finish: Callable[..., Any], *, scaled: bool) -> None:
+        self._finish = finish
+        self._scaled = scaled
         self._total = Total()
         self._count = 0
         self._options: tuple[int, ...] = ()
@@ -185,7 +185,7 @@ class _Frame:
         self._move(value, -1)
 
     def value(self) -> Any:
-        return type(self).finish(self._total, self._count, *self._options) if self._count else None
+        return self._finish(self._total, self._count, *self._options) if self._count else None
 
     finalize = value
 
@@ -193,7 +193,7 @@ class _Frame:
         if value is None:
             return
         self._count += weight
-        if self.scaled:
+        if self._scaled:
             self._total.finite += weight * _units(value)
         else:
             self._total.add(value, weight)
@@ -227,5 +227,5 @@ def register(connection: sqlite3.Connection, fail: Fail) -> None:
         "ev_frame_avg_decimal": (2, True, finish.mean_decimal),
     }
     for name, (arity, scaled, function) in frames.items():
-        made = type(name, (_Frame,), {"scaled": scaled, "finish": staticmethod(function)})
-        connection.create_window_function(name, arity, made)
+        made = functools.partial(_Frame, function, scaled=scaled)
+        connection.create_window_function(name, arity, made)  # type: ignore[arg-type]  # it is called

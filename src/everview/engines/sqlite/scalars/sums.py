@@ -29,12 +29,26 @@ _TINY, _HUGE = 1e-250, 1e250
 Failed = Callable[[str], None]
 
 
-class _Whole:
-    """The exact sum and the count of whole numbers, plain or as keys."""
+class _State:
+    """What sqlite3 makes one of for each group."""
 
-    def __init__(self) -> None:
+    def __init__(self, finish: Callable[[Any], Any], failed: Failed) -> None:
         self.total = 0
         self.count = 0
+        self._finish = finish
+        self._failed = failed
+
+    def finalize(self) -> Any:
+        if self.count == 0:
+            return None
+        try:
+            return self._finish(self)
+        except OverflowError as error:
+            return self._failed(str(error))
+
+
+class _Whole(_State):
+    """The exact sum and the count of whole numbers, plain or as keys."""
 
     def step(self, value: int | str | None, weight: int = 1) -> None:
         if value is not None:
@@ -42,7 +56,7 @@ class _Whole:
             self.count += weight
 
 
-class _Doubles:
+class _Doubles(_State):
     """The exact sum and the count of doubles.
 
     Terms are kept for `math.fsum`, which rounds once and is fast. A value of a greater weight is split
@@ -50,11 +64,10 @@ class _Doubles:
     cannot be split is summed in whole multiples of the smallest double.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, finish: Callable[[Any], Any], failed: Failed) -> None:
+        super().__init__(finish, failed)
         self.values: list[float] = []
         self.special: list[float] = []
-        self.total = 0
-        self.count = 0
 
     def step(self, value: float | str | None, weight: int = 1) -> None:
         if value is None:
@@ -151,24 +164,10 @@ def register(connection: sqlite3.Connection, fail: Failed, refuse: Failed) -> No
     """Put the aggregates on a connection, each with a `_strict` twin that raises when it fails."""
     for suffix, failed in (("", fail), ("_strict", refuse)):
         for name, (state, finish) in _FINISHERS.items():
-            connection.create_aggregate(f"ev_{name}{suffix}", -1, _aggregate(state, finish, failed))
+            made = functools.partial(state, finish, failed)  # a class each would take longer than the rest
+            connection.create_aggregate(f"ev_{name}{suffix}", -1, made)
         for name, function in _OF_HALVES.items():
             connection.create_function(f"ev_{name}{suffix}", -1, _scalar(function, failed))
-
-
-def _aggregate(state: type[_Whole | _Doubles], finish: Callable[[Any], Any], failed: Failed) -> Any:
-    class Aggregate(state):  # type: ignore[misc, valid-type]
-        """What sqlite3 makes one of for each group."""
-
-        def finalize(self) -> Any:
-            if self.count == 0:
-                return None
-            try:
-                return finish(self)
-            except OverflowError as error:
-                return failed(str(error))
-
-    return Aggregate
 
 
 def _scalar(function: Callable[..., Any], failed: Failed) -> Callable[..., Any]:
