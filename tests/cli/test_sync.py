@@ -1,6 +1,7 @@
 """`everview sync`, `serve` and `token`, as processes that talk over loopback."""
 
 import json
+import logging
 import signal
 import sys
 import time
@@ -232,3 +233,22 @@ def test_a_bar_of_a_copy_does_so_too(monkeypatch, terminal):
         if meter._bar is not None:
             (task,) = meter._bar[0].tasks
             assert (task.description, task.completed, task.total) == ("copying s.db", 5, 10)
+
+
+def test_a_warning_is_said_once(stores, monkeypatch):
+    """An exchange comes across the same thing page by page."""
+    synced = ev.Site.sync
+
+    def warned(site, *arguments, **options):
+        for relation in ("visit", "visit", "person"):
+            logging.getLogger("everview.replication").warning("rows of %s\nare ahead", relation)
+        return synced(site, *arguments, **options)
+
+    monkeypatch.setattr(ev.Site, "sync", warned)
+    done = CliRunner().invoke(app, ["sync", "--store", "a.db", "stick", "other"])
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [
+        "warning: rows of visit are ahead",
+        "warning: rows of person are ahead",
+    ]
+    assert logging.getLogger("everview").handlers == []

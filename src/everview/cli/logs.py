@@ -1,4 +1,4 @@
-"""The log of a command that goes on, on standard error: one line each, for people or for programs."""
+"""What is logged while a command runs, on standard error: one line each, for people or for programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["LogFormat", "LogFormatOption", "LogLevel", "LogLevelOption", "logging_to_stderr"]
+__all__ = ["LogFormat", "LogFormatOption", "LogLevel", "LogLevelOption", "logging_to_stderr", "warning_once"]
 
 
 class LogFormat(StrEnum):
@@ -68,9 +68,38 @@ def _time(record: logging.LogRecord) -> str:
 @contextmanager
 def logging_to_stderr(look: LogFormat, level: LogLevel) -> Iterator[None]:
     """Have what Everview logs on standard error, and nobody else's chatter."""
-    logger = logging.getLogger("everview")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if look is LogFormat.JSON else _Text())
+    with _handling(handler, level):
+        yield
+
+
+@contextmanager
+def warning_once() -> Iterator[None]:
+    """Have warnings on standard error, each once: an exchange comes across the same thing page by page."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Warning())
+    said: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        known = message in said
+        said.add(message)
+        return not known
+
+    handler.addFilter(is_new)
+    with _handling(handler, LogLevel.WARNING):
+        yield
+
+
+class _Warning(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {' '.join(record.getMessage().split())}"
+
+
+@contextmanager
+def _handling(handler: logging.Handler, level: LogLevel) -> Iterator[None]:
+    logger = logging.getLogger("everview")
     before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(level.value.upper())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everview.cli.durations import days, seconds
+from everview.cli.logs import warning_once
 from everview.cli.options import Debug, Expiry, Json, StoreOption, count, open_store, print_json, size
 from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.errors import EverviewError
@@ -60,7 +61,7 @@ def sync(
     Example: everview sync --store rescue.db https://base.example:8443 /media/stick/rescue
     """
     pause, limit = seconds(every), days(expiry)
-    with open_store(store, limit) as site, ExitStack() as stack:
+    with warning_once(), open_store(store, limit) as site, ExitStack() as stack:
         ways = reach_all(peers, ca=ca, tokens=peer_tokens)
         for way in ways:
             stack.callback(way.close)
