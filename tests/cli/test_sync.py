@@ -164,7 +164,7 @@ def test_status_tells_of_others(stores, run):
     run("delete", "b.db", "visit", "-", "-f", "csv", stdin="id,place\n1,a\n")
     found = run("status", "b.db")
     assert f"peer      {address}  a (" in found
-    assert "synced just now" in found
+    assert "answered just now" in found
     assert "read up to " in found
     assert "2 commits behind" in found
     assert "held      visit  1 dead row  waiting for a" in found
