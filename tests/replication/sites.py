@@ -63,3 +63,15 @@ def assert_equal(*sites, names=NAMES):
     for site in sites[1:]:
         assert contents(site, names) == first
     return first
+
+
+def assert_same(*sites):
+    """What two sites both host is the same at both."""
+    for one, other in itertools.combinations(sites, 2):
+        for name in set(one._store.engine.hosted()) & set(other._store.engine.hosted()):
+            assert one.rows(name) == other.rows(name), (one.name, other.name, name)
+
+
+def quiet(one, other):
+    report = one.sync(other)
+    return (report.sent_rows, report.received_rows) == (0, 0)
