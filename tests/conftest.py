@@ -28,8 +28,9 @@ if os.access(MEMORY_DISK, os.W_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 
 # Few rows: what Java compiles thoroughly is not run often enough to pay. What it compiles quickly is much in
-# the end, and needs room: where there is none left, what comes later would be interpreted.
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# the end, and needs room: where there is none left, what comes later would be interpreted. Classes come
+# by the thousands, and need not be looked through for garbage whenever there are twice as many.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -XX:+UseSerialGC"
 # For every Spark that a test or a command under test starts.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 
@@ -86,7 +87,7 @@ def spark():
     """The Spark session of this test process."""
     settings = {
         # Half of it for what is young: a plan that was made is not needed again.
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": "3g",
         "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Xms1g -XX:NewRatio=1",
         # Few look at what ran before, and nobody reads its plans, of which some are large.
         "spark.sql.ui.retainedExecutions": "30",
