@@ -93,7 +93,7 @@ def test_serving_needs_tokens_or_a_word(stores, here):
 
     for words in ([], ["--insecure", "--tokens", "t.toml"]):
         status, text = said(*words)
-        assert status == 2
+        assert status == 1
         assert "either --tokens FILE or --insecure" in text
     status, text = said("--insecure", "--host", "0.0.0.0")
     assert status == 1

@@ -37,6 +37,7 @@ class FakeReplica:
         self.joined = not strict
         self.staged = {}
         self.standing = "joined"
+        self.waiting = ""
         self.asked = []
         self._commit = threading.Condition()
 

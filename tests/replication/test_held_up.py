@@ -149,3 +149,35 @@ def test_copies_of_all_stores_are_told_whom_they_wait_for_and_agree_when_the_ori
         b.sync(a)
         assert not b.sync(a).held_up
         assert a.rows("r") == b.rows("r") == [(1,), (2,)]
+
+
+def test_a_copy_at_a_folder_says_whom_it_waits_for(site, tmp_path):
+    stick = tmp_path / "stick"
+    a, b, c = (site(name) for name in "abc")
+    for n, one in enumerate((a, b, c)):
+        one.insert("r", [(n,)])
+    for one in (a, b, c, a, b, c, a, b, c):
+        one.sync(stick)
+    assert c.rows("r") == [(0,), (1,), (2,)]
+    a.insert("r", [(9,)])
+    a.sync(stick)
+    c.close()
+    shutil.copy(tmp_path / "c.db", tmp_path / "copy.db")
+    copy = site("copy")
+    for _ in range(2):
+        report = copy.sync(stick)
+        assert (report.received_rows, report.skipped_files) == (0, 0)
+        assert "this site waits for " in report.held_up
+    for one in (a, b, copy):
+        report = one.sync(stick)
+    assert report.held_up == ""
+    assert copy.rows("r") == [(0,), (1,), (2,), (9,)]
+
+
+def test_newcomers_at_a_folder_take_no_file_for_damaged(site, tmp_path):
+    sites = [site(name) for name in "abc"]
+    for n, one in enumerate(sites):
+        one.insert("r", [(n,)])
+    for one in (*sites, *sites, *sites):
+        assert one.sync(tmp_path / "stick").skipped_files == 0
+    assert [one.rows("r") for one in sites] == [[(0,), (1,), (2,)]] * 3

@@ -37,7 +37,12 @@ def print_replication(state: Mapping[str, Any]) -> None:
     _print_table(
         "peer",
         [
-            (peer["address"], site_name(peer), f"answered {_ago(peer['synced_us'])}", _cursors(peer["cursors"]))
+            (
+                peer["address"],
+                site_name(peer),
+                f"answered {_ago(peer['synced_us'])}",
+                _cursors(peer["cursors"]),
+            )
             for peer in state["peers"]
         ],
     )

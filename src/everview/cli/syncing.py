@@ -13,7 +13,7 @@ from everview.cli.durations import days, seconds
 from everview.cli.logs import warning_once
 from everview.cli.options import Debug, Expiry, Json, StoreOption, count, open_store, print_json, size
 from everview.cli.peer_tokens import PeerTokens, reach_all
-from everview.errors import EverviewError
+from everview.errors import EverviewError, SyncError
 
 if TYPE_CHECKING:
     from everview.replication.report import SyncReport
@@ -85,7 +85,7 @@ def _once(site: Site, way: Transport, *, as_json: bool) -> EverviewError | None:
     except EverviewError as error:
         if as_json:
             print_json({"peer": way.peer, "error": str(error), "retry": getattr(error, "retry", False)})
-        return error
+        return error if way.peer in str(error) else SyncError(f"{way.peer}: {error}", peer=way.peer)
     show_report(way.peer, report, as_json=as_json)
     _warn_of_namesakes(site)
     return None

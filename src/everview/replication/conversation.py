@@ -5,6 +5,7 @@ Nothing here does input or output but to the store; transports carry the bytes.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
@@ -27,6 +28,7 @@ from everview.replication.understanding import Understanding
 from everview.replication.versions import taken_groups
 from everview.replication.wire import decode, encode
 
+_LOG = logging.getLogger("everview")
 _AWAITED = 1024
 """How many requests are remembered; an answer to an older one is not taken, and asked for again."""
 
@@ -107,6 +109,7 @@ class Conversation(Understanding):
         except WireError:
             raise
         except SyncError as error:
+            _LOG.info("refused a message: %s", error)
             return self._refuse("refused", str(error), retry=error.retry)
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:

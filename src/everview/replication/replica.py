@@ -18,6 +18,8 @@ from everview.replication.status import member_status, replication_status, waits
 from everview.replication.wire import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from everview.replication.exchange import Exchange
     from everview.replication.messages import Message
 
@@ -154,19 +156,21 @@ class Replica(Batches):
 
     def held_up(self, message: Message) -> str:
         """Say whom this site has to meet before it exchanges what a sender holds; nothing if nobody."""
-        with self._store.exclusive():
-            self._knowledge.refresh(self._store.writer.connection)
-            waits = waits_for(self._knowledge)
+        waits = self._waits_for()
         shared = set() if message.gossip is None else {*message.gossip.groups, *message.gossip.provisional}
         if message.request is not None:  # perhaps it waits as well, and serves nothing
             shared |= message.request.streams.keys()
-        sites = " or ".join(sorted({site for stream in shared for site in waits.get(stream, ())}))
-        if not sites:
-            return ""
-        return (
-            f"this site waits for {sites}, whose group it has to return to, or which did not list it; "
-            f"sync with {sites}, or give it up by `everview expire`"
-        )
+        return _told_waiting({site for stream in shared for site in waits.get(stream, ())})
+
+    @property
+    def waiting(self) -> str:
+        """Say whom this site has to meet before it goes on with other groups; nothing if nobody."""
+        return _told_waiting({site for sites in self._waits_for().values() for site in sites})
+
+    def _waits_for(self) -> dict[str, list[str]]:
+        with self._store.exclusive():
+            self._knowledge.refresh(self._store.writer.connection)
+            return waits_for(self._knowledge)
 
     def members(self) -> dict[str, Any]:
         """Return of that what can be said without looking at rows."""
@@ -190,3 +194,13 @@ class Replica(Batches):
             self._knowledge.refresh(connection)
             self._knowledge.membership.advance(self._knowledge.head(connection), self._store.clock.last)
             return convergence(self._knowledge)
+
+
+def _told_waiting(names: Collection[str]) -> str:
+    sites = " or ".join(sorted(names))
+    if not sites:
+        return ""
+    return (
+        f"this site waits for {sites}, whose group it has to return to, or which did not list it; "
+        f"sync with {sites}, or give it up by `everview expire`"
+    )

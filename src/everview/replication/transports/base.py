@@ -47,6 +47,10 @@ class Replica(Protocol):
     def standing(self) -> str:
         """A word that is another when its batches speak for it in another way: joined, founded, left."""
 
+    @property
+    def waiting(self) -> str:
+        """Whom this site has to meet before it goes on with other groups, in words; nothing if nobody."""
+
     def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Talk:
         """Begin an exchange as the dialling side."""
 

@@ -47,6 +47,8 @@ class _Visit:
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     unlisted_before: frozenset[str] = frozenset()
     """Those of whom the last visit asked for a whole cut that lists this site."""
+    untaken: bool = False
+    """Whether a cut was there that is not for this site, or not yet."""
 
     def add(self, more: SyncReport) -> None:
         self.report += more
@@ -89,6 +91,8 @@ class FolderTransport:
             self._leave_cut(visit, mine, notes, cursors)
             note = Note(visit.seen, visit.refused, visit.torn, visit.unlisted)
             visit.add(SyncReport(sent_bytes=mine.write_request(note, replica.request())))
+            if visit.untaken:
+                visit.add(SyncReport(held_up=replica.waiting))
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             raise SyncError(
@@ -147,6 +151,7 @@ class FolderTransport:
                 continue
             last, then = visit.refused.get(box.incarnation, (0, ""))
             if cut.serial <= last and then == visit.replica.standing:
+                visit.untaken = True
                 continue
             try:
                 size = verify(cut.path)
@@ -167,10 +172,11 @@ class FolderTransport:
                 case Outcome.APPLIED | Outcome.STALE:
                     visit.seen[box.incarnation] = cut.serial
                 case Outcome.UNLISTED:
+                    visit.untaken = True
                     visit.unlisted.setdefault(box.incarnation, []).append(cut.path.name)
                 case Outcome.REFUSED:
+                    visit.untaken = True
                     visit.refused[box.incarnation] = (cut.serial, visit.replica.standing)
-                    visit.add(SyncReport(skipped_files=1))
                 case Outcome.GAP | Outcome.LEFT | Outcome.REWOUND:  # what is missing comes with another visit
                     pass
 
