@@ -316,7 +316,7 @@ def test_tokens_that_do_not_fit(rescue, run, fails, monkeypatch):
             "whose entry belongs into the file that the server reads"
         )
         monkeypatch.setenv("EVERVIEW_TOKEN", anns)
-        assert fails("sync", "--store", "bob.db", base) == (
+        assert told() == (
             "the token belongs to 'ann', and the site says it is 'bob'; "
             "use a token of 'bob', or a store made with --name ann"
         )
@@ -328,7 +328,8 @@ def test_a_peer_with_another_program(rescue, run, fails):
     run("init", "other.db", "-p", "other.sql", "--name", "other")
     with serving("--store", "ann.db", "--insecure") as ann:
         told = fails("sync", "--store", "other.db", ann)
-        assert told.startswith("the peer runs another program, in which sightings is another relation: set (")
+        wrong = "the peer runs another program, in which sightings is another relation: set ("
+        assert told.startswith(f"cannot sync with {ann}: {wrong}")
         assert told.endswith(
             "sites share what both declare alike, or one of them with more nullable columns at its end"
         )
@@ -338,7 +339,7 @@ def test_peers_that_do_not_fit(rescue, run, fails, here):
     run("init", "other.db", "-p", "other.sql", "--name", "other")
     with serving("--store", "ann.db", "--insecure") as ann:
         assert fails("sync", "--store", "ann.db", ann).startswith(
-            "the peer is this same site, or a copy of its file that is open at the same time; name another"
+            f"cannot sync with {ann}: the peer is this same site, or a copy of its file that is open at the same time; name another"
         )
         port = ann.rpartition(":")[2]
         assert fails("sync", "--store", "other.db", f"https://127.0.0.1:{port}") == (

@@ -100,7 +100,7 @@ def test_serving_needs_tokens_or_a_word(stores, here):
     assert "without tokens only this machine" in text
     (here / "t.toml").write_text("[[token]]\nsite = 'b'\ntoken = 'long-enough-token'\nread = ['nosuch']\n")
     assert "'nosuch', which is not in the program" in said("--tokens", "t.toml")[1]
-    assert said("--insecure", "--every", "soon")[0] == 2
+    assert said("--insecure", "--every", "soon")[0] == 1
 
 
 def test_one_peer_that_fails_keeps_no_other_from_being_synced_with(stores, run, here):

@@ -7,8 +7,9 @@ from tests.replication.sites import PROGRAM, World
 from tests.replication.test_rights import OWNED
 
 from everview.engines.sqlite.stamps import GREATEST
+from everview.language.limits import COPIES, LONGEST
 from everview.replication.admitting import admitted
-from everview.replication.messages import LONGEST, PROTOCOL, Message, Section
+from everview.replication.messages import PROTOCOL, Message, Section
 
 
 def admit(program, stream, rows):
@@ -32,7 +33,7 @@ LONG = 2**63 - 1
     [
         ("r", [(1, "x", 1), (2, "x", 2), (3, None, LONGEST)], [(4, "x", 0), (5, "x", LONGEST + 1)]),
         ("k", [(1, "x", 1, 5), (2, None, 0, 0), (3, "y", 2, GREATEST)], [(4, "x", 3, 5), (5, "x", 1, LONG)]),
-        ("g", [(1, LONGEST), (2, -LONGEST), (3, 0)], [(4, LONGEST + 1), (5, -LONGEST - 1)]),
+        ("g", [(1, COPIES), (2, -COPIES), (3, 0)], [(4, COPIES + 1), (5, -COPIES - 1)]),
         ("w", [(1, 1, 0, 7), (2, 2, 0, 7)], [(3, 0, 0, 7), (4, 3, 0, 7)]),
     ],
 )

@@ -85,7 +85,9 @@ def _once(site: Site, way: Transport, *, as_json: bool) -> EverviewError | None:
     except EverviewError as error:
         if as_json:
             print_json({"peer": way.peer, "error": str(error), "retry": getattr(error, "retry", False)})
-        return error if way.peer in str(error) else SyncError(f"{way.peer}: {error}", peer=way.peer)
+        if way.peer in str(error):
+            return error
+        return SyncError(f"cannot sync with {way.peer}: {error}", peer=way.peer)
     show_report(way.peer, report, as_json=as_json)
     _warn_of_namesakes(site)
     return None

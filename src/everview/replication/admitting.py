@@ -19,10 +19,11 @@ from everview.engines.sqlite.relations.keyed import TOP
 from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.stamps import GREATEST, microseconds
 from everview.language.evolution import shape_of
+from everview.language.limits import COPIES, LONGEST
 from everview.language.relations import Relation, Semantics
 from everview.language.windowed import PROGRESS
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import LONGEST, Message, Section
+from everview.replication.messages import Message, Section
 from everview.replication.versions import widened
 from everview.replication.wire import check
 
@@ -74,7 +75,7 @@ def _possible(columns: Columns, relation: Relation) -> list[bool] | None:
         case Semantics.KEYED:
             limits = [(width, 0, TOP), (width + 1, 0, GREATEST)]
         case _:
-            limits = [(width, -LONGEST, LONGEST)]
+            limits = [(width, -COPIES, COPIES)]
     checked = [(columns[index], least, most) for index, least, most in limits]
     if not columns[0] or all(within(*one) for one in checked):
         return None

@@ -17,12 +17,13 @@ from everview.engines.sqlite.published import ROWS
 from everview.engines.sqlite.relations.staging import Columns
 from everview.engines.sqlite.streams import Stream
 from everview.errors import WireError
+from everview.language.limits import HIGHEST_FLOOR
 from everview.language.relations import Semantics
 from everview.replication.admitting import admitted, observe
 from everview.replication.arriving import Arriving
 from everview.replication.catching_up import catch_up, last_delete, passed
 from everview.replication.membership import join
-from everview.replication.messages import LONGEST, START, Cursor, Message, Section
+from everview.replication.messages import START, Cursor, Message, Section
 from everview.replication.partials import PartialArrivals
 from everview.replication.publishing import Arrivals, wanted
 from everview.replication.strangers import cancelled_of
@@ -155,7 +156,7 @@ class Cut(Arriving):
                 if floor > store.clock.farthest():
                     continue  # of a clock that is wrong beyond reason; it comes again, and its time may too
                 catch_up(self.knowledge, self.commit, floor, name, self.sender)
-            elif floor > LONGEST:
+            elif floor > HIGHEST_FLOOR:
                 continue
             state.floors[name] = floor
         self.commit.floors, store.floors, store.apart = state.floors, state.floors, state.apart

@@ -205,7 +205,8 @@ class Conversation(Understanding):
         publishing.defend(self._store, message, rights)
         knowledge.learn_inputs(message.versions)
         knowledge.membership.meet(tidings.new_members)
-        knowledge.learn_names(message.sites, message.names)
+        heard = len(message.sites) if rights.writes != frozenset() else 1  # of others no rows are taken
+        knowledge.learn_names(message.sites[:heard], message.names[:heard])
         now_us = self._store.environment.now_us()
         note_reader(knowledge.state, self._store.engine, message, rights, now_us)
         if knowledge.membership.is_expired():
@@ -308,6 +309,8 @@ class Conversation(Understanding):
             return Applied(Outcome.GAP)
         if page.done and not page.after:
             return self._apply(None, message, tidings, rights)
+        if not any(map(rights.may_write, page.froms)):  # nothing was asked for, so there are no pages of it
+            return Applied(Outcome.REFUSED)
         with self._store.writing() as connection:
             staging = Staging(connection, message.sites[0])
             if not staging.follows(page):

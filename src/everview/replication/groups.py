@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from everview.language.limits import HIGHEST_FLOOR
 from everview.replication.belonging import Belonging
 from everview.replication.membership import covers, join
-from everview.replication.messages import LONGEST, Cursor, Gossip, Request
+from everview.replication.messages import Cursor, Gossip, Request
 from everview.replication.state import Provisional, Told
 from everview.replication.strangers import Tells, compare, strangers
 
@@ -195,7 +196,7 @@ class Groups(Belonging):
     def _stand_apart(self, relation: str, gossip: Gossip) -> None:
         """Names come with the floors of who brought them: up to there another group may have forgotten."""
         floor = max(floors.get(relation, 0) for floors in (self.state.floors, gossip.floors))
-        if LONGEST >= floor > self.state.apart.get(relation, 0):
+        if HIGHEST_FLOOR >= floor > self.state.apart.get(relation, 0):
             self.state.apart[relation] = floor
 
     def strangers(self, *, joining: bool = False) -> dict[str, set[str]]:

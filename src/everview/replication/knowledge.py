@@ -136,11 +136,13 @@ class Knowledge:
     def learn_names(self, incarnations: Sequence[str], names: Sequence[str]) -> None:
         """Take note of what sites are called; who mentions a site may not know, and then says nothing of it.
 
-        Owners are known by their names: a row whose writer has none would be dropped.
+        Owners are known by their names: a row whose writer has none would be dropped. Nobody gives another
+        site, of whom something was heard, a new name.
         """
-        if list(map(self.state.names.get, incarnations)) != names:  # mostly there is nothing new
-            told = zip(incarnations, names, strict=True)
-            self.state.names.update((incarnation, name) for incarnation, name in told if name)
+        known = self.state.names
+        if list(map(known.get, incarnations)) != names:  # mostly there is nothing new
+            told = [one for one in zip(incarnations, names, strict=True) if one[1]]
+            known.update(one for one in told if one[0] not in known or one[0] == incarnations[0])
 
     def learn_inputs(self, versions: Versions | None) -> None:
         """Take note of what the views of other programs tell of: who holds them counts as much as any."""

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.streams import wholes_of
+from everview.language.limits import MOST_TOLD
+from everview.replication.messages import Message
 from everview.replication.rolls import Listed
 from everview.replication.state import DAY_US, Holding, State, Told
 
@@ -262,6 +264,21 @@ class Membership:
                 held.reading = max(held.reading, theirs.reading)
                 held.passed = max(held.passed, theirs.passed)
         return grew
+
+    def has_room(self, message: Message) -> bool:
+        """Whether those whom a message lists can be told on, with all that are listed here."""
+        listed = () if message.gossip is None else message.gossip.members
+        new = [one for one in listed if message.sites[one.site] not in self.state.members]
+        if not new:
+            return True
+        told = sum(
+            len(message.sites[one.site]) + len(message.names[one.site]) + len(one.stream) + len(one.group)
+            for one in new
+        )
+        for incarnation, streams in self.state.members.items():
+            told += len(incarnation) + len(self.state.names.get(incarnation, ""))
+            told += sum(len(stream) + len(group) for stream, groups in streams.items() for group in groups)
+        return told <= MOST_TOLD
 
     def meet(self, members: Mapping[Listed, tuple[int, str]]) -> bool:
         """Join a list of members; return whether it was news.

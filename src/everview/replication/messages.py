@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from everview.language.evolution import Shape
+from everview.language.limits import LONGEST, WIDEST_NAME
 
 PROTOCOL = 2
 """The version of the protocol in which messages are written."""
@@ -30,8 +31,14 @@ Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """Whatever a store's INTEGER holds."""
 
 
-LONGEST = 1 << 62
-"""No causal length is above this: one that claims to be is dropped."""
+Name = Annotated[str, msgspec.Meta(max_length=WIDEST_NAME)]
+"""Of a site, a group or a stream: a store keeps those that it hears of, and tells them everybody."""
+
+Site = Annotated[str, msgspec.Meta(min_length=1, max_length=WIDEST_NAME)]
+"""An incarnation."""
+
+Length = Annotated[int, msgspec.Meta(ge=0, le=LONGEST)]
+"""How often a member has come and gone; to give it up leaves it within."""
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -97,9 +104,9 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """
 
     site: Count
-    stream: str
-    group: str
-    length: Count
+    stream: Name
+    group: Name
+    length: Length
     sponsor: Number
 
 
@@ -111,7 +118,7 @@ class Known(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """
 
     site: Count
-    whole: str
+    whole: Name
     vector: list[Count]
     reading: Number
 
@@ -124,14 +131,14 @@ class Gossip1(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
     members: list[Member]
     known: list[Known]
-    floors: dict[str, Count]
+    floors: dict[Name, Count]
     cursors: dict[Count, Cursor]
     """The sender's furthest cursor on each site."""
-    groups: dict[str, list[str]]
+    groups: dict[Name, Annotated[list[Name], msgspec.Meta(min_length=1)]]
     """Stream → the group whose member the sender is, and then the groups that it has absorbed."""
-    collected: dict[str, Count]
+    collected: dict[Name, Count]
     """Stream → the sender's commit at its last collection."""
-    provisional: dict[str, Cursor]
+    provisional: dict[Name, Cursor]
     """Streams that the sender has from a snapshot that did not list it, with its cursor on the sponsor."""
 
 

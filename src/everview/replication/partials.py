@@ -32,10 +32,11 @@ from everview.engines.sqlite.partials import (
 )
 from everview.engines.sqlite.parts import Position
 from everview.errors import WireError
+from everview.language.limits import LONGEST
 from everview.replication.budget import Budget
 from everview.replication.gossip import Register, known_of_sender
 from everview.replication.knowledge import Knowledge
-from everview.replication.messages import LONGEST, START, Gossip, Known, Message, Page, Section
+from everview.replication.messages import START, Gossip, Known, Message, Page, Section
 from everview.replication.publishing import Place
 from everview.replication.wire import check
 

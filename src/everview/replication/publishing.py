@@ -23,10 +23,11 @@ from everview.engines.sqlite.parts import Position
 from everview.engines.sqlite.published import ROWS, STANDING, Published, Standing, Told
 from everview.engines.sqlite.store import Store
 from everview.errors import WireError
+from everview.language.limits import LONGEST
 from everview.planner.partials import is_partials
 from everview.planner.published import is_published
 from everview.replication.budget import Budget
-from everview.replication.messages import LONGEST, Gossip, Message, Page, Section
+from everview.replication.messages import Gossip, Message, Page, Section
 from everview.replication.rights import Rights
 from everview.replication.wire import check
 

@@ -79,3 +79,14 @@ class Understanding(Teller):
                 f"the token belongs to {rights.site!r}, and the site says it is {message.names[0]!r}; "
                 f"use a token of {message.names[0]!r}, or a store made with --name {rights.site}"
             )
+        known = self._knowledge.state.names.get(message.sites[0])
+        if rights.site is not None and known not in (None, rights.site):
+            raise SyncError(
+                f"this store is known as {known!r}, and the token belongs to {rights.site!r}; a store that "
+                f"is to go by another name is made from a backup: `everview restore --name {rights.site}`"
+            )
+        if not self._knowledge.membership.has_room(message):
+            raise SyncError(
+                "the message lists more members than a site can tell others of; give up those that do not "
+                "exist by `everview expire`, and take away the token of who made them up"
+            )

@@ -5,6 +5,7 @@ import struct
 
 from hypothesis import strategies as st
 
+from everview.language.limits import LONGEST
 from everview.replication.messages import (
     PROTOCOL,
     Cursor,
@@ -137,12 +138,12 @@ cursors = st.builds(Cursor, counts, numbers)
 
 @st.composite
 def messages(draw):
-    sites = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    sites = draw(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
     place = st.integers(0, len(sites) - 1)
     pairs = st.lists(st.tuples(place, counts), max_size=3).map(
         lambda found: [n for pair in found for n in pair]
     )
-    members = st.builds(Member, place, names, names, counts, place | st.just(-1))
+    members = st.builds(Member, place, names, names, st.integers(0, LONGEST), place | st.just(-1))
     known = st.builds(Known, place, names, pairs, numbers)
     rolls = draw(st.dictionaries(names, st.binary(max_size=9), max_size=3))
     gossip = st.builds(
@@ -151,7 +152,7 @@ def messages(draw):
         st.lists(known, max_size=3),
         st.dictionaries(names, counts, max_size=2),
         st.dictionaries(place, cursors, max_size=2),
-        st.dictionaries(names, st.lists(names, max_size=2), max_size=2),
+        st.dictionaries(names, st.lists(names, min_size=1, max_size=2), max_size=2),
         st.dictionaries(names, counts, max_size=2),
         st.dictionaries(names, cursors, max_size=2),
         st.just(rolls),

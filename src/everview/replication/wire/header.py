@@ -17,11 +17,13 @@ from everview.replication.messages import (
     Gossip,
     Gossip1,
     Message,
+    Name,
     Number,
     Page,
     Refusal,
     Request,
     Section,
+    Site,
     Versions,
 )
 
@@ -57,8 +59,8 @@ class Header(msgspec.Struct, Generic[Telling], frozen=True, array_like=True, for
     """A message without its columns; `ids` is how many ids its table has. The frame has the protocol."""
 
     program: str
-    sites: list[str]
-    names: list[str]
+    sites: list[Site]
+    names: list[Name]
     request: Request | None
     page: PageHeader | None
     gossip: Telling | None

@@ -21,6 +21,8 @@ from everview.engines.sqlite.parts import (
 from everview.engines.sqlite.relations.base import StoredRelation, covers, read_by_version
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.staging import each_once, stage, stage_columns
+from everview.errors import DataError
+from everview.language.limits import HIGHEST_FLOOR, LONGEST
 
 
 class SetRelation(StoredRelation):
@@ -45,7 +47,7 @@ class SetRelation(StoredRelation):
         return self.table.upsert(
             f"SELECT {self.listed}, ?, ?, 0, 0 FROM {self.delta}",
             ["cl = max(cl + 1, ?)", "version = excluded.version", "site = 0", "seq = 0"],
-            unless="cl & 1",
+            unless=f"cl & 1 OR cl >= {LONGEST}",
         )
 
     @cached_property
@@ -73,6 +75,8 @@ class SetRelation(StoredRelation):
             if connection.execute(*grow).rowcount == 1:
                 commit.grown = True
                 return 1
+            if odd:
+                self._check_lives(connection)
             connection.execute(f"DELETE FROM {self.delta}")
             return 0
         connection.execute("SAVEPOINT attempt")
@@ -85,9 +89,23 @@ class SetRelation(StoredRelation):
         unless = "" if odd else "NOT "
         connection.execute(f"DELETE FROM {self.delta} AS d WHERE {unless}{self.there}")
         connection.execute(self.once)
+        if odd:
+            self._check_lives(connection)
         count = connection.execute(*grow).rowcount
         commit.grown |= count > 0
         return count
+
+    def _check_lives(self, connection: sqlite3.Connection) -> None:
+        """Raise DataError if a staged row is deleted for good: nobody would take a longer life than this."""
+        ended = (
+            f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self.same('r', 'd')} AND cl >= {LONGEST})"
+        )
+        found = connection.execute(f"SELECT {self.listed} FROM {self.delta} AS d WHERE {ended}").fetchone()
+        if found is not None:
+            raise DataError(
+                f"{self.relation.name} has had this row as often as can be counted, and it is deleted for "
+                f"good: {found}; somebody wrote it with a causal length that is beyond reason"
+            )
 
     # Rows from elsewhere.
 
@@ -216,7 +234,7 @@ class SetRelation(StoredRelation):
     # Garbage.
 
     def collect(self, connection: sqlite3.Connection, passed: int) -> tuple[int, int]:
-        dead = f"FROM {self.table.name} AS r WHERE NOT cl & 1 AND {covers('r')}"
+        dead = f"FROM {self.table.name} AS r WHERE NOT cl & 1 AND cl <= {HIGHEST_FLOOR} AND {covers('r')}"
         (floor,) = connection.execute(f"SELECT ifnull(max(cl), 0) {dead}").fetchone()
         return (connection.execute(f"DELETE {dead}").rowcount if floor else 0), floor
 
