@@ -14,7 +14,7 @@ import pytest
 from tests.replication.fake import FakeReplica
 from tests.replication.sites import World, assert_equal
 
-from everview.errors import DataError, LimitError, StoreError, WireError
+from everview.errors import DataError, LimitError, StoreError, SyncError, WireError
 from everview.replication.transports import folder, framed, outbox
 from everview.replication.transports.folder import FolderTransport
 
@@ -318,7 +318,7 @@ def test_the_last_of_all_serials_is_read_too(stick):
     assert b.all_rows() == ["0", "1", "2"]
 
 
-# Waiting
+# Waiting, and what fails as a whole
 
 
 def test_news_are_seen_behind_a_subfolder_that_cannot_be_read(stick, bad, monkeypatch):
@@ -335,6 +335,27 @@ def test_news_are_seen_behind_a_subfolder_that_cannot_be_read(stick, bad, monkey
     transport.sync(a)
     visit(b, stick)
     assert transport.wait(0.1)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_who_may_not_write_is_told_what_to_do(stick, monkeypatch, number):
+    def refused(*_arguments):
+        raise OSError(number, os.strerror(number), "request")
+
+    monkeypatch.setattr(framed.os, "fsync", refused)
+    with pytest.raises(SyncError, match="writable for this user") as caught:
+        visit(FakeReplica(), stick)
+    assert not caught.value.retry
+    assert "try again" not in str(caught.value)
+
+
+def test_a_file_in_the_place_of_the_own_subfolder(stick):
+    a = FakeReplica("a")
+    stick.mkdir()
+    (stick / a.incarnation).write_text("")
+    with pytest.raises(SyncError, match=f"{a.incarnation}.*remove it") as caught:
+        visit(a, stick)
+    assert not caught.value.retry
 
 
 # Real sites

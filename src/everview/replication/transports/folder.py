@@ -11,6 +11,7 @@ whatever else may lie there, too: one bad file must not keep a site from everybo
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import time
@@ -37,6 +38,18 @@ LOOK_SECONDS = 0.5
 
 MOST_COMPLAINTS = 20
 """So many files of a site does a request complain of; others' turn comes when those were written again."""
+
+_TRY_AGAIN = "try again"
+_FORBIDDEN = "make it readable and writable for this user, then sync again"
+_IN_THE_WAY = "something else is in the place of a folder: remove it, then sync again"
+_ADVICE = {
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EROFS: _FORBIDDEN,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+}
+"""What to do where trying again does not help."""
 
 
 @dataclass(slots=True)
@@ -115,10 +128,11 @@ class FolderTransport:
                 visit.add(SyncReport(held_up=replica.waiting))
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            advice = _ADVICE.get(error.errno or 0, _TRY_AGAIN)
             raise SyncError(
-                f"cannot sync with the folder {self.peer}: {what}; what was taken stays, try again",
+                f"cannot sync with the folder {self.peer}: {what}; what was taken stays, {advice}",
                 peer=self.peer,
-                retry=True,
+                retry=advice is _TRY_AGAIN,
             ) from error
         return visit.report
 
