@@ -260,9 +260,10 @@ def test_a_full_disk_is_an_error_that_names_the_folder(stick, monkeypatch):
 def test_framed_files_are_whole_or_recognised(tmp_path):
     messages = [b"", b"one", bytes(100_000)]
     path, size = framed.write_framed(tmp_path, lambda: "f", {"k": [1]}, messages)
-    assert verify(path) == size == path.stat().st_size
+    assert verify(path, dict) == ({"k": [1]}, path.stat().st_size)
+    assert size == path.stat().st_size
     assert list(read_frames(path)) == messages
-    assert read_header(path) == {"k": [1]}
+    assert read_header(path, dict) == {"k": [1]}
     data = path.read_bytes()
     rng = random.Random(0)
     for _ in range(300):
@@ -273,9 +274,9 @@ def test_framed_files_are_whole_or_recognised(tmp_path):
             bad = bad[: rng.randrange(len(bad))]
         path.write_bytes(bad)
         with pytest.raises(TornFileError):
-            verify(path)
+            verify(path, dict)
         try:
-            read_header(path)
+            read_header(path, dict)
             list(read_frames(path))
         except TornFileError:
             pass

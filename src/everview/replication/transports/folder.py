@@ -5,11 +5,14 @@ reads the others' requests, takes their cuts, and leaves a request and whatever 
 sites that visit in turn, first one, then the other, then the first again, have everything of each other.
 
 Nothing in a folder is trusted to be whole, or there at all. A file that is torn, foreign or half-written is
-skipped and counted, and the next request complains of it, so that its writer writes it again.
+skipped and counted, and the next request complains of it, so that its writer writes it again. That holds for
+whatever else may lie there, too: one bad file must not keep a site from everybody else's.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import re
 import time
 from collections.abc import Iterator
@@ -18,18 +21,35 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from everview.errors import SyncError
+from everview.errors import EverviewError, SyncError
 from everview.replication.arriving import Outcome
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Replica
 from everview.replication.transports.framed import TEMPORARY, TornFileError, read_frames, verify
-from everview.replication.transports.outbox import REQUEST, Box, Note, plan
+from everview.replication.transports.outbox import LAST_SERIAL, REQUEST, Box, CutHeader, Note, plan
 
 __all__ = ["FolderTransport"]
+
+_LOG = logging.getLogger("everview")
 
 INCARNATION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{3,63}", re.ASCII)
 LOOK_SECONDS = 0.5
 """How often a folder is looked at by who waits for news."""
+
+MOST_COMPLAINTS = 20
+"""So many files of a site does a request complain of; others' turn comes when those were written again."""
+
+_TRY_AGAIN = "try again"
+_FORBIDDEN = "make it readable and writable for this user, then sync again"
+_IN_THE_WAY = "something else is in the place of a folder: remove it, then sync again"
+_ADVICE = {
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EROFS: _FORBIDDEN,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+}
+"""What to do where trying again does not help."""
 
 
 @dataclass(slots=True)
@@ -55,6 +75,18 @@ class _Visit:
         if self.on_progress is not None:
             self.on_progress(Progress.of(self.folder, self.doing, self.report))
 
+    def skip(self, path: Path, error: Exception | None = None) -> None:
+        """Go on without a file. What is no fault of messages is logged: it may be the store's own trouble."""
+        self.add(SyncReport(skipped_files=1))
+        if isinstance(error, EverviewError) and not isinstance(error, SyncError):
+            _LOG.warning("%s is skipped: %s", path, error)
+
+    def complain(self, of: dict[str, list[str]], path: Path) -> None:
+        """Take down a file that its writer should write again."""
+        names = of.setdefault(path.parent.name, [])
+        if len(names) < MOST_COMPLAINTS:
+            names.append(path.name)
+
 
 class FolderTransport:
     """A way to everybody who visits a folder."""
@@ -74,11 +106,12 @@ class FolderTransport:
             others = self._others(mine)
             self._me = mine.incarnation
             self._looked = self._look()
-            with suppress(TornFileError):
+            with suppress(TornFileError, OSError):
                 last = mine.request()
                 if last is not None:
-                    visit.seen.update(last[0].seen)
-                    visit.refused.update(last[0].refused)
+                    there = {box.incarnation for box in others}
+                    visit.seen.update((k, v) for k, v in last[0].seen.items() if k in there)
+                    visit.refused.update((k, v) for k, v in last[0].refused.items() if k in there)
                     visit.unlisted_before = frozenset(last[0].unlisted)
             notes, cursors = self._read_requests(visit, others)
             for box in others:
@@ -95,10 +128,11 @@ class FolderTransport:
                 visit.add(SyncReport(held_up=replica.waiting))
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            advice = _ADVICE.get(error.errno or 0, _TRY_AGAIN)
             raise SyncError(
-                f"cannot sync with the folder {self.peer}: {what}; what was taken stays, try again",
+                f"cannot sync with the folder {self.peer}: {what}; what was taken stays, {advice}",
                 peer=self.peer,
-                retry=True,
+                retry=advice is _TRY_AGAIN,
             ) from error
         return visit.report
 
@@ -118,7 +152,7 @@ class FolderTransport:
         return [
             Box(self.folder, path.name)
             for path in sorted(self.folder.iterdir())
-            if path.name != mine.incarnation and INCARNATION.fullmatch(path.name) and path.is_dir()
+            if path.name != mine.incarnation and INCARNATION.fullmatch(path.name) and _may_be_box(path)
         ]
 
     def _read_requests(
@@ -133,14 +167,20 @@ class FolderTransport:
                 if found is None:
                     continue
                 cursors[box.incarnation] = visit.replica.cursor_of(found[1])
-            except (TornFileError, SyncError):
-                visit.add(SyncReport(skipped_files=1))
+            except (TornFileError, EverviewError, OSError) as error:
+                visit.skip(box.path / REQUEST, error)
                 continue
             notes[box.incarnation] = found[0]
         return notes, cursors
 
     def _take_cuts(self, visit: _Visit, box: Box) -> None:
-        cuts, foreign = box.cuts()
+        try:
+            cuts, foreign = box.cuts()
+        except FileNotFoundError:  # it has just been removed
+            return
+        except OSError:
+            visit.skip(box.path)
+            return
         if foreign:
             visit.add(SyncReport(skipped_files=foreign))
         for cut in cuts:
@@ -154,18 +194,18 @@ class FolderTransport:
                 visit.untaken = True
                 continue
             try:
-                size = verify(cut.path)
+                _, size = verify(cut.path, CutHeader)
                 taken = visit.replica.take(read_frames(cut.path))
                 if taken.outcome in (Outcome.LEFT, Outcome.REWOUND):  # and now as a stranger
                     taken = visit.replica.take(read_frames(cut.path))
             except FileNotFoundError:  # its writer has replaced it; the next visit finds the other
                 continue
-            except SyncError:  # whole, and yet no messages: somebody else's idea of such a file
-                visit.add(SyncReport(skipped_files=1))
+            except EverviewError as error:  # whole, and yet no messages: somebody else's idea of such a file
+                visit.skip(cut.path, error)
                 continue
             except (TornFileError, OSError):
-                visit.torn.setdefault(box.incarnation, []).append(cut.path.name)
-                visit.add(SyncReport(skipped_files=1))
+                visit.complain(visit.torn, cut.path)
+                visit.skip(cut.path)
                 continue
             visit.add(SyncReport(received_rows=taken.grown, received_bytes=size))
             match taken.outcome:
@@ -173,7 +213,7 @@ class FolderTransport:
                     visit.seen[box.incarnation] = cut.serial
                 case Outcome.UNLISTED:
                     visit.untaken = True
-                    visit.unlisted.setdefault(box.incarnation, []).append(cut.path.name)
+                    visit.complain(visit.unlisted, cut.path)
                 case Outcome.REFUSED:
                     visit.untaken = True
                     visit.refused[box.incarnation] = (cut.serial, visit.replica.standing)
@@ -187,8 +227,9 @@ class FolderTransport:
         torn = {name for note in notes.values() for name in note.torn.get(me, [])}
         cuts = []
         for cut in mine.cuts()[0]:
-            if cut.path.name in torn:
-                cut.path.unlink(missing_ok=True)
+            if cut.torn or cut.path.name in torn:
+                with suppress(OSError):
+                    cut.path.unlink()
             else:
                 cuts.append(cut)
         # Who is listed for more than before needs a cut that says so, or it would wait for ever.
@@ -213,10 +254,11 @@ class FolderTransport:
 
         # By the clock, so that serials go on even where all files, and all memory of them, were lost.
         serial = max(int(time.time()), max(known, default=0) + 1)
-        mine.write_cut(serial, planned, messages())
+        written = mine.write_cut(min(serial, LAST_SERIAL), planned, messages())
         for cut in planned.replaces:
-            with suppress(OSError):
-                cut.path.unlink()
+            if cut.path != written.path:
+                with suppress(OSError):
+                    cut.path.unlink()
 
     # Waiting
 
@@ -236,18 +278,32 @@ class FolderTransport:
         A request is written at every visit; were its time news, two sites would visit in turn for ever.
         """
         found = set()
-        with suppress(OSError):
-            for box in self.folder.iterdir():
-                if box.name != self._me and INCARNATION.fullmatch(box.name) and box.is_dir():
-                    for path in box.iterdir():
-                        if path.name.startswith(TEMPORARY):
-                            continue
-                        with suppress(FileNotFoundError):
-                            state = path.stat()
-                            when = 0 if path.name == REQUEST else state.st_mtime_ns
-                            size = 0 if path.name == REQUEST else state.st_size
-                            found.add((f"{box.name}/{path.name}", when, size))
+        for box in _listed(self.folder):
+            if box.name == self._me or not INCARNATION.fullmatch(box.name):
+                continue
+            for path in _listed(box):
+                if path.name.startswith(TEMPORARY):
+                    continue
+                with suppress(OSError):
+                    state = path.stat()
+                    when = 0 if path.name == REQUEST else state.st_mtime_ns
+                    size = 0 if path.name == REQUEST else state.st_size
+                    found.add((f"{box.name}/{path.name}", when, size))
         return frozenset(found)
 
     def close(self) -> None:
         """Nothing is held open between visits."""
+
+
+def _may_be_box(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # who reads it will see
+        return True
+
+
+def _listed(folder: Path) -> list[Path]:
+    """Return what is in a folder; nothing if it cannot be read, or is none."""
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []

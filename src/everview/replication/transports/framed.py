@@ -3,12 +3,15 @@
 ::
 
     magic     15 bytes   "everview file 1"
-    header    u32 length, then JSON: an object of the transport's own
-    frames    u32 length, then the message; any number
+    header    u32 length, up to 4 MiB, then JSON: an object of the transport's own
+    frames    u32 length, up to that of the largest message, then the message; any number
     end       u32 2³²−1, then BLAKE2b (16 bytes) of everything before it
 
 A file is written under a temporary name, synced to the disk and renamed: it appears whole or not at all,
 where the file system keeps that promise. The digest is for those that do not, and for sticks pulled early.
+
+Whoever can write in a folder can leave anything there under any name. So only regular files are opened, what
+is read in one piece is bounded, and a header is of the type that its reader names, or the file is torn.
 """
 
 from __future__ import annotations
@@ -17,12 +20,18 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
+
+from everview.errors import LimitError
+from everview.replication.wire import LARGEST_MESSAGE
 
 __all__ = ["TEMPORARY", "TornFileError", "read_frames", "read_header", "verify", "write_framed"]
 
@@ -34,6 +43,10 @@ TEMPORARY = ".tmp-"
 """How the names of files begin that are being written."""
 
 BLOCK = 1 << 20
+LARGEST_HEADER = 4 << 20
+"""Room for the names of tens of thousands of sites."""
+
+T = TypeVar("T")
 
 
 class TornFileError(Exception):
@@ -47,6 +60,13 @@ def write_framed(
 
     Its name is asked for when all messages are there, since what they reach is known only then.
     """
+    head = json.dumps(header).encode()
+    if len(head) > LARGEST_HEADER:
+        raise LimitError(
+            f"more sites share {folder.parent} than a file there can name; remove the subfolders of those "
+            "that are gone",
+            limit=LARGEST_HEADER,
+        )
     temporary = folder / f"{TEMPORARY}{secrets.token_hex(8)}"
     digest = hashlib.blake2b(digest_size=DIGEST)
     try:
@@ -56,7 +76,6 @@ def write_framed(
                 digest.update(data)
                 file.write(data)
 
-            head = json.dumps(header).encode()
             put(MAGIC + LENGTH.pack(len(head)) + head)
             for message in messages:
                 put(LENGTH.pack(len(message)))
@@ -66,7 +85,10 @@ def write_framed(
             size = file.tell()
             file.flush()
             os.fsync(file.fileno())
-        path = temporary.replace(folder / name())
+        path = folder / name()
+        if path.is_dir():  # which cannot be replaced
+            path.rename(folder / f"{TEMPORARY}{secrets.token_hex(8)}")
+        temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -85,26 +107,50 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """Return a file's header, without looking at the rest."""
-    with path.open("rb") as file:
-        return _header(file, path)
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file. A pipe would be waited for, and to open a device may do something already."""
+    _regular(path.stat(), path)
+    with open(path, "rb", opener=_at_once) as file:
+        _regular(os.fstat(file.fileno()), path)  # it may be another by now
+        yield file
 
 
-def verify(path: Path) -> int:
-    """Read a file through and return its bytes; TornFileError unless every byte is what was written."""
-    size = path.stat().st_size - DIGEST
-    if size < 0:
-        raise TornFileError(f"{path} is too short")
-    digest = hashlib.blake2b(digest_size=DIGEST)
-    with path.open("rb") as file:
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _regular(state: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        raise TornFileError(f"{path} is no regular file")
+
+
+def read_header(path: Path, kind: type[T]) -> T:
+    """Return a file's header, without looking at the rest; TornFileError if it is of another type."""
+    with _opened(path) as file:
+        return _decoded(_header(file, path), kind, path)
+
+
+def verify(path: Path, kind: type[T]) -> tuple[T, int]:
+    """Read a file through; TornFileError unless every byte is what was written. Return header and bytes."""
+    with _opened(path) as file:
+        header = _decoded(_header(file, path), kind, path)
+        size = os.fstat(file.fileno()).st_size - DIGEST
+        # Before all is read: a file may be made as long as one likes without taking room on the disk.
+        if size - LENGTH.size < file.tell():
+            raise TornFileError(f"{path} is too short")
+        file.seek(size - LENGTH.size)
+        if _length(file, path) != END:
+            raise TornFileError(f"{path} has no end")
+        file.seek(0)
+        digest = hashlib.blake2b(digest_size=DIGEST)
         left = size
         while left > 0 and (block := file.read(min(BLOCK, left))):
             digest.update(block)
             left -= len(block)
-        if file.read() != digest.digest():
+        if file.read(DIGEST + 1) != digest.digest():
             raise TornFileError(f"{path} is not what was written: it was cut off or changed")
-    return size + DIGEST
+    return header, size + DIGEST
 
 
 def read_frames(path: Path) -> Iterable[bytes]:
@@ -117,31 +163,34 @@ class _Frames:
     path: Path
 
     def __iter__(self) -> Iterator[bytes]:
-        with self.path.open("rb") as file:
+        with _opened(self.path) as file:
             _header(file, self.path)
             while (length := _length(file, self.path)) != END:
-                yield _exactly(file, length, self.path)
+                yield _exactly(file, length, LARGEST_MESSAGE, self.path)
 
 
-def _header(file: BinaryIO, path: Path) -> dict[str, Any]:
-    if _exactly(file, len(MAGIC), path) != MAGIC:
+def _header(file: BinaryIO, path: Path) -> bytes:
+    if _exactly(file, len(MAGIC), len(MAGIC), path) != MAGIC:
         raise TornFileError(f"{path} is no file of ours")
+    return _exactly(file, _length(file, path), LARGEST_HEADER, path)
+
+
+def _decoded(data: bytes, kind: type[T], path: Path) -> T:
     try:
-        found = json.loads(_exactly(file, _length(file, path), path))
-    except ValueError:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, of another type; or nested without end
         raise TornFileError(f"{path} has no header that can be read") from None
-    if not isinstance(found, dict):
-        raise TornFileError(f"{path} has no header that can be read")
-    return found
 
 
 def _length(file: BinaryIO, path: Path) -> int:
-    (length,) = LENGTH.unpack(_exactly(file, LENGTH.size, path))
+    (length,) = LENGTH.unpack(_exactly(file, LENGTH.size, LENGTH.size, path))
     return int(length)
 
 
-def _exactly(file: BinaryIO, count: int, path: Path) -> bytes:
+def _exactly(file: BinaryIO, count: int, most: int, path: Path) -> bytes:
     """Read so many bytes; a length that a damaged file claims costs no more memory than the file has."""
+    if count > most:
+        raise TornFileError(f"{path} claims {count:,} bytes where {most:,} are the most")
     if count > BLOCK and count > os.fstat(file.fileno()).st_size:
         raise TornFileError(f"{path} ends in the middle")
     data = file.read(count)

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from everview.replication.transports.framed import (
     TEMPORARY,
@@ -29,10 +32,17 @@ from everview.replication.transports.framed import (
     write_framed,
 )
 
-__all__ = ["REQUEST", "Box", "CutFile", "Note", "Plan", "plan"]
+__all__ = ["LAST_SERIAL", "REQUEST", "Box", "CutFile", "CutHeader", "Note", "Plan", "plan"]
 
 REQUEST = "request"
 CUT = re.compile(r"(\d{1,12})-(\d{1,18})-(\d{1,18})\.cut", re.ASCII)
+LAST_SERIAL = 10**12 - 1
+"""The greatest that a name has room for."""
+
+LATEST = 2**32
+"""The greatest serial that others are believed to have from us. Serials are seconds: that is in 2106."""
+
+Serial = Annotated[int, msgspec.Meta(ge=0, le=LAST_SERIAL)]
 LIGHT = 1 << 16
 """Increments that weigh less than this together are never worth a new whole cut."""
 
@@ -42,7 +52,10 @@ STALE_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """A cut in a folder. `readers` are those whose requests its writer saw, with what it lists them for."""
+    """A cut in a folder. `readers` are those whose requests its writer saw, with what it lists them for.
+
+    It is `torn` if that can be seen by its header; the rest has not been looked at.
+    """
 
     path: Path
     serial: int
@@ -51,10 +64,17 @@ class CutFile:
     size: int
     readers: frozenset[str] = frozenset()
     standing: str = ""
+    torn: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class CutHeader(msgspec.Struct, frozen=True):
+    """What the file of a cut says of itself, beside its name."""
+
+    readers: frozenset[str] = frozenset()
+    standing: str = ""
+
+
+class Note(msgspec.Struct, frozen=True):
     """What a site tells the others in its request, beside the request itself.
 
     `seen` has the last serial it took from each, and `refused` the last it refused, with its own standing
@@ -62,47 +82,18 @@ class Note:
     not use: torn ones, and those for which it must first be listed, by a whole cut.
     """
 
-    seen: Mapping[str, int] = field(default_factory=dict)
-    refused: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    torn: Mapping[str, list[str]] = field(default_factory=dict)
-    unlisted: Mapping[str, list[str]] = field(default_factory=dict)
-
-    def header(self) -> dict[str, Any]:
-        """Return it as the header of a file."""
-        return {
-            "seen": dict(self.seen),
-            "refused": dict(self.refused),
-            "torn": dict(self.torn),
-            "unlisted": dict(self.unlisted),
-        }
+    seen: dict[str, Serial] = {}
+    refused: dict[str, tuple[Serial, str]] = {}
+    torn: dict[str, list[str]] = {}
+    unlisted: dict[str, list[str]] = {}
 
     def last_of(self, incarnation: str) -> int:
-        """Return the last serial that was taken or refused from a site; what it writes next has a greater."""
-        return max(self.seen.get(incarnation, 0), self.refused.get(incarnation, (0, ""))[0])
+        """Return the last serial that was taken or refused from a site; what it writes next has a greater.
 
-    @classmethod
-    def of(cls, header: Mapping[str, Any]) -> Note:
-        """Read it from a header; what cannot be read is left out."""
-        return cls(
-            {k: v for k, v in _mapping(header, "seen") if isinstance(v, int)},
-            {
-                k: (v[0], v[1])
-                for k, v in _mapping(header, "refused")
-                if isinstance(v, list) and [type(x) for x in v] == [int, str]
-            },
-            _names(header, "torn"),
-            _names(header, "unlisted"),
-        )
-
-
-def _mapping(header: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
-    found = header.get(name)
-    return found.items() if isinstance(found, dict) else ()
-
-
-def _names(header: Mapping[str, Any], name: str) -> dict[str, list[str]]:
-    found = _mapping(header, name)
-    return {k: [n for n in names if isinstance(n, str)] for k, names in found if isinstance(names, list)}
+        What that cannot have written is left out: it would go on from there.
+        """
+        claimed = (self.seen.get(incarnation, 0), self.refused.get(incarnation, (0, ""))[0])
+        return max(serial if serial <= LATEST else 0 for serial in claimed)
 
 
 class Box:
@@ -119,22 +110,19 @@ class Box:
             if path.name == REQUEST or path.name.startswith(TEMPORARY):
                 continue
             match = CUT.fullmatch(path.name)
+            if match is None:
+                foreign += 1
+                continue
+            serial, since, head = map(int, match.groups())
             try:
-                header = read_header(path) if match else None
+                header = read_header(path, CutHeader)
                 size = path.stat().st_size
             except FileNotFoundError:  # its writer has just replaced it
                 continue
             except (TornFileError, OSError):
-                header = {}
-                size = 0
-            if match is None or header is None:
-                foreign += 1
+                found.append(CutFile(path, serial, since, head, 0, torn=True))
                 continue
-            serial, since, head = map(int, match.groups())
-            readers = header.get("readers", [])
-            known = [r for r in readers if isinstance(r, str)] if isinstance(readers, list) else []
-            standing = str(header.get("standing", ""))
-            found.append(CutFile(path, serial, since, head, size, frozenset(known), standing))
+            found.append(CutFile(path, serial, since, head, size, header.readers, header.standing))
         found.sort(key=lambda cut: cut.serial)
         return found, foreign
 
@@ -142,9 +130,8 @@ class Box:
         """Return the site's note and request, None if there is none; TornFileError if it is not whole."""
         path = self.path / REQUEST
         try:
-            verify(path)
-            messages = list(read_frames(path))
-            note = Note.of(read_header(path))
+            note, _ = verify(path, Note)
+            messages = list(islice(read_frames(path), 2))
         except (FileNotFoundError, NotADirectoryError):
             return None
         if len(messages) != 1:
@@ -153,7 +140,7 @@ class Box:
 
     def write_request(self, note: Note, message: bytes) -> int:
         """Replace the request; return its bytes."""
-        _, size = write_framed(self.path, lambda: REQUEST, note.header(), [message])
+        _, size = write_framed(self.path, lambda: REQUEST, msgspec.to_builtins(note), [message])
         return size
 
     def write_cut(self, serial: int, cut: Plan, messages: Iterator[tuple[bytes, int]]) -> CutFile:
@@ -227,7 +214,7 @@ def _must_be_listed(whole: CutFile, reader: str, names: list[str]) -> bool:
     complained = [int(match[1]) for name in names if (match := CUT.fullmatch(name))]
     if whole.path.name in names:
         return reader not in whole.readers
-    return any(serial > whole.serial for serial in complained)
+    return any(whole.serial < serial <= LATEST for serial in complained)
 
 
 def _reached(cuts: list[CutFile], cursor: int) -> int:
