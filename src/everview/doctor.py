@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from everview.engines.sqlite.backups import OnPages, copy_of
+from everview.engines.sqlite.complaints import RESTORE
 from everview.engines.sqlite.examining import Finding, examine_file, examine_tables, examine_views
 from everview.engines.sqlite.store import Store
 from everview.errors import EverviewError
@@ -31,7 +32,7 @@ def examine(path: Path, on_pages: OnPages | None = None) -> Iterator[Finding]:
             copy_of(path, copy, on_pages)
             store = Store(str(copy), None, "")
         except EverviewError as error:
-            text = str(error).replace(str(copy), str(path))
+            text = str(error).replace(str(copy), str(path)).removesuffix(RESTORE)
             yield Finding("error", "program", text, "restore it from a backup")
             return
         with closing(store):

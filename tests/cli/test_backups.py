@@ -32,3 +32,10 @@ def test_a_doctor_says_what_is_wrong(run, fails, store):
     with sqlite3.connect(store) as file:
         file.execute("PRAGMA user_version = 99")
     assert fails("doctor", store) == f"1 thing wrong with {store}: see above"
+
+
+def test_errors_name_the_path_that_was_given(run, fails, store, here):
+    run("backup", store, "b.db")
+    assert fails("backup", store, "nowhere/x").startswith("nowhere/x cannot be written: ")
+    assert fails("restore", "b.db", "nowhere/x") == "nowhere/x cannot be written: No such file or directory"
+    assert not list(here.glob("**/*.part*"))

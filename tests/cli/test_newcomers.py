@@ -124,7 +124,7 @@ def misunderstood(*words):
         ),
         (
             "sync --store ann.db nowhere/stick",
-            "there is no folder nowhere to sync in; is it mounted?",
+            "cannot sync with nowhere/stick: there is no folder nowhere to sync in; is it mounted?",
         ),
         ("sync --store ann.db rescue.sql", "rescue.sql is a file; sites share a folder"),
         (
@@ -142,7 +142,7 @@ def misunderstood(*words):
             "sync --store ann.db http://127.0.0.1:1",
             (
                 "cannot sync with http://127.0.0.1:1: no connection ([Errno 111] Connection refused); "
-                "is it running, and at the address and port that it printed?; try again later"
+                "see that it runs, at the address and port that it printed; try again later"
             ),
         ),
         (
@@ -166,8 +166,15 @@ def misunderstood(*words):
         (
             "restore seen.csv new.db",
             (
-                "seen.csv cannot be read: file is not a database: the file is damaged, or no SQLite file; "
-                "restore it from a backup"
+                "seen.csv cannot be read: file is not a database: "
+                "the file is damaged, or no backup of Everview's; name another"
+            ),
+        ),
+        (
+            "backup ann.db nowhere/monday.db",
+            (
+                "nowhere/monday.db cannot be written: unable to open database file: "
+                "the path is not a file that can be opened and written to"
             ),
         ),
         (
@@ -339,7 +346,8 @@ def test_peers_that_do_not_fit(rescue, run, fails, here):
     run("init", "other.db", "-p", "other.sql", "--name", "other")
     with serving("--store", "ann.db", "--insecure") as ann:
         assert fails("sync", "--store", "ann.db", ann).startswith(
-            f"cannot sync with {ann}: the peer is this same site, or a copy of its file that is open at the same time; name another"
+            f"cannot sync with {ann}: the peer is this same site, or a copy of its file that is open at the "
+            "same time; name another"
         )
         port = ann.rpartition(":")[2]
         assert fails("sync", "--store", "other.db", f"https://127.0.0.1:{port}") == (
@@ -374,7 +382,7 @@ def test_a_port_where_something_else_answers(rescue, fails):
         address = f"http://127.0.0.1:{other.server_port}"
         assert fails("sync", "--store", "ann.db", address) == (
             f"cannot sync with {address}: it answers with status 501, as no Everview server does; "
-            "is it the right port?"
+            "see that the port is right"
         )
     finally:
         other.shutdown()

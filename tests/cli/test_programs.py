@@ -36,6 +36,14 @@ def test_init_leaves_what_exists_alone(fails, here):
     assert Path("s.db").read_text() == "precious"
 
 
+def test_an_empty_file_becomes_a_store_as_it_says(run, fails, here):
+    Path("s.db").touch()
+    said = "s.db is empty; `everview init s.db --program FILE` makes a store of it"
+    assert fails("status", "s.db") == said
+    assert run("init", "s.db", "--program", "p.sql").startswith("created s.db")
+    assert run("status", "s.db")
+
+
 def test_init_with_a_wrong_program_leaves_no_file(fails, here):
     Path("bad.sql").write_text("CREATE TABLE t (a BIGINT);\nCREATE MATERIALIZED VIEW v AS SELECT b FROM t;")
     assert fails("init", "s.db", "-p", "bad.sql").startswith("bad.sql, line 2, column 38: ")

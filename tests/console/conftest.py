@@ -94,7 +94,7 @@ def serve(site, tmp_path, monkeypatch):
         path = tmp_path / "tokens.toml"
         path.write_text(TOKENS)
         access = Tokens(path, list(site.program.names())) if tokens else None
-        console = Console(subject or SiteSubject(site), writes=writes, open_to_all=not tokens)
+        console = Console(subject or SiteSubject(site), writes=writes)
         listener = Listener(site.replica, access, service=SiteService(site.replica), pages=console).start()
         client = httpx.Client(base_url=listener.address, follow_redirects=True)
         started.append((listener, client))

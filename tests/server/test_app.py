@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -15,8 +16,10 @@ from everview.errors import DataError, StoreError, SyncError
 from everview.replication.rights import ALL, Rights
 from everview.replication.tokens import hash_of, make_token
 from everview.replication.transports.http import HttpTransport
-from everview.server import Listener, Tokens
+from everview.server import Listener, SiteService, Tokens
 from everview.server.app import Limits
+from everview.server.hubs import HubService
+from everview.server.metrics import render
 
 HELLO = json.dumps({"site": "x", "program": "p", "ask": [0, 0]}).encode()
 READER, WRITER, IDLE = "reader-reader-reader", "writer-writer-writer", "idle-idle-idle-idle"
@@ -191,6 +194,81 @@ def test_without_tokens_only_loopback(replica):
             Listener(replica, host=host)
 
 
+@pytest.fixture(params=["site", "hub"])
+def service(request, replica):
+    if request.param == "site":
+        return SiteService(replica)
+    return HubService(SimpleNamespace(replica=replica), "1 second", lambda: None)
+
+
+ASKED = ("/v1/changes?after=-1", "/v1/health", "/v1/metrics")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:8440", "Sec-Fetch-Site": "same-origin"},  # its name leads here
+        {"Host": "localhost.evil.example"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "10.0.0.1:8440"},
+        {"Host": "[::1"},
+        {"Host": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},  # of another port of this machine
+    ],
+)
+def test_without_tokens_no_page_of_another_site_is_answered(serve, service, replica, headers):
+    address = serve(service=service)
+    with httpx.Client(base_url=address, headers=headers) as page:
+        for path in ASKED:
+            refused(page.get(path), 403, "host")
+        refused(page.post("/v1/exchange", content=HELLO), 403, "host")
+        assert (page.get("/v1/live").status_code, page.get("/v1/live").content) == (204, b"")
+    assert not replica.asked
+    counted = render([service.refusals.family()])
+    assert 'everview_refusals_total{code="host"} 4' in counted
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *({"Host": host} for host in ("localhost", "LOCALHOST:1", "127.0.0.2:8440", "[::1]", "[::1]:8440")),
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},  # typed in
+    ],
+)
+def test_without_tokens_this_machine_is_answered(serve, headers):
+    with httpx.Client(base_url=serve(), headers=headers) as local:
+        for path in ASKED:
+            assert local.get(path).status_code == 200
+        assert local.post("/v1/exchange", content=HELLO).status_code == 200
+
+
+def test_with_tokens_any_name_and_page_is_answered(serve, tokens):
+    evil = bearer(WRITER) | {"Host": "base.example", "Sec-Fetch-Site": "cross-site"}
+    assert httpx.get(serve(Tokens(tokens)) + "/v1/health", headers=evil).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_without_tokens_our_own_client_is_answered(serve, replica, name):
+    way = HttpTransport(serve().replace("127.0.0.1", name))
+    with closing(way):
+        way.sync(FakeReplica("x"))
+        assert way.wait(1)
+    assert replica.asked
+
+
+def test_another_name_of_this_machine_is_printed_as_its_number(serve, monkeypatch):
+    """For by that name nobody is answered."""
+    real = socket.getaddrinfo
+    found = lambda host, *more, **options: real("127.0.0.1" if host == "box" else host, *more, **options)
+    monkeypatch.setattr("socket.getaddrinfo", found)
+    address = serve(host="box")
+    assert address.startswith("http://127.0.0.1:")
+    assert httpx.get(address + "/v1/health").status_code == 200
+
+
 # Limits
 
 
@@ -218,7 +296,7 @@ def raw(address):
 def test_a_client_that_says_nothing_is_hung_up_on(serve):
     address = serve(limits=Limits(header_seconds=0.2))
     with raw(address) as silent, raw(address) as slow:
-        slow.sendall(b"POST /v1/exchange HTTP/1.1\r\nHost: x\r\n")
+        slow.sendall(b"POST /v1/exchange HTTP/1.1\r\nHost: localhost\r\n")
         assert silent.recv(100) == b""
         assert slow.recv(100) == b""
     assert httpx.get(address + "/v1/health").status_code == 200
@@ -227,9 +305,9 @@ def test_a_client_that_says_nothing_is_hung_up_on(serve):
 def test_a_client_that_was_quick_and_becomes_slow_is_hung_up_on(serve):
     address = serve(limits=Limits(header_seconds=0.3))
     with raw(address) as one:
-        one.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n")
+        one.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 200 " in one.recv(10_000).splitlines()[0]
-        one.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")
+        one.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n")
         started = time.monotonic()
         while one.recv(10_000):
             pass
@@ -244,7 +322,7 @@ def test_a_long_poll_is_not_hung_up_on(serve):
 def test_a_client_that_stops_in_a_message_is_refused(serve):
     address = serve(limits=Limits(body_pause_seconds=0.2))
     with raw(address) as slow:
-        slow.sendall(b"POST /v1/exchange HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
+        slow.sendall(b"POST /v1/exchange HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc")
         answer = b"".join(iter(lambda: slow.recv(10_000), b"")).decode()
     assert " 408 " in answer.splitlines()[0]
     assert '"code":"slow"' in answer
@@ -262,7 +340,10 @@ def test_slow_readers_do_not_keep_others_waiting(serve, replica):
     """They get their answers and do not read them."""
     replica.insert([f"{i:06} {'x' * 500}" for i in range(90)])
     address = serve()
-    post = b"POST /v1/exchange HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(HELLO), HELLO)
+    post = b"POST /v1/exchange HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (
+        len(HELLO),
+        HELLO,
+    )
     slow = [raw(address) for _ in range(20)]
     try:
         for one in slow:

@@ -89,6 +89,31 @@ def test_a_site_tells_how_far_each_device_is(tmp_path):
         assert found['everview_requests_total{path="other",status="404"}'] == 1
 
 
+def test_answers_that_refuse_a_message_are_counted(tmp_path):
+    """With status 200, as any answer: a token of one site that another uses."""
+    path = tmp_path / "tokens.toml"
+    path.write_text(f'[[token]]\nsite = "b"\ntoken = "{"b" * 16}"\nread = "*"\nmetrics = true\n')
+    with (
+        ev.Site.open(":memory:", PROGRAM, name="base") as base,
+        ev.Site.open(":memory:", PROGRAM, name="c") as other,
+        Listener(base.replica, Tokens(path), service=SiteService(base.replica)) as listener,
+    ):
+
+        def counted():
+            answer = httpx.get(listener.address + "/v1/metrics", headers=bearer("b" * 16))
+            return {name: n for name, n in parsed(answer.text).items() if "refusals" in name}
+
+        assert counted() == {"everview_refusals_total": 0}
+        for _ in range(2):
+            with pytest.raises(SyncError, match="belongs to 'b'"):
+                other.sync(listener.address, token="b" * 16)
+        httpx.get(listener.address + "/v1/health")
+        assert counted() == {
+            'everview_refusals_total{code="refused"}': 2,
+            'everview_refusals_total{code="token"}': 1,
+        }
+
+
 def test_only_who_may_watch_reads_metrics(tmp_path):
     class Failing(Service):
         def health(self):

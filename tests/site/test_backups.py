@@ -185,7 +185,7 @@ def overwritten(path):
         (lambda path: path.unlink(), "is no file; name one that `everview backup` has made"),
         (
             lambda path: path.write_bytes(b"no database at all" * 99),
-            "cannot be read: .*restore it from a backup",
+            "cannot be read: .*no backup of Everview's; name another",
         ),
         (lambda path: path.with_name("backup-wal").write_bytes(b"x"), "is a store in use"),
         (of_something_else, "is no Everview store"),

@@ -102,15 +102,47 @@ def test_files_that_cannot_be_opened(harm, about, said, path):
     assert str(path) in text or "copy.db" not in text
 
 
+def test_advice_is_given_once(path):
+    path.write_bytes(b"nothing" * 999)
+    (one,) = examine(path)
+    assert one.text.endswith("the file is damaged, or no SQLite file")
+    assert one.advice == f"restore it from a backup: `everview restore BACKUP {path} --replace`"
+
+
+def test_no_backup_is_advised_where_it_does_not_help(path, monkeypatch):
+    def locked(*_words, **_options):
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(examining.sqlite3, "connect", locked)
+    (one,) = examine(path)
+    assert (one.level, one.advice) == ("error", "")
+
+
+def test_one_of_each_is_said_as_one(tmp_path):
+    path = tmp_path / "a.db"
+    program = ev.Program.parse("CREATE TABLE r (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a FROM r;")
+    with ev.Site.open(path, program) as site, ev.Site.open(":memory:", program, name="b") as other:
+        site.insert("r", [(1,)])
+        told = dict(found(path, "fine"))
+        assert told["relations"] == "1 looked through, 1 commit"
+        assert told["views"] == "1 is what its inputs make"
+        site.sync(other)
+        other.insert("r", [(2,)])
+        site.sync(other)
+        site.delete("r", [(1,)])
+    kept = "1 dead row of r is kept for b, until it has synced, or been away for 90 days"
+    assert ("sites", kept) in found(path, "fine")
+
+
 def test_what_is_known_of_others(path, tmp_path, monkeypatch):
     with ev.Site.open(path) as site, ev.Site.open(tmp_path / "b.db", PROGRAM, name="b") as other:
         site.sync(other)
         other.insert("visit", [(5, "z")])
         site.sync(other)
         site.delete("visit", [(1, "x")])
-    told = dict(found(path, "fine"))
-    assert told["sites"] == "other members: 1; behind: 1"
-    assert any("dead rows of visit are kept for b" in text for _, text in found(path, "fine"))
+    told = found(path, "fine")
+    assert dict(told)["sites"] == "other members: 1; behind: 1"
+    assert any("2 dead rows of visit are kept for b" in text for _, text in told)
     harmed(
         path,
         "UPDATE everview_store SET clock = clock + (3600000000 << 10)",

@@ -158,7 +158,7 @@ def hub(  # noqa: PLR0913 - as many as there are options
             service=service,
             limits=Limits(answering=_ANSWERING, waiting=_WAITING),
             nice=_NICE,
-            pages=Console(HubSubject(opened, service), writes=allow_write, open_to_all=access is None),
+            pages=Console(HubSubject(opened, service), writes=allow_write),
         )
         stack.enter_context(RefreshMeter(opened))
         stack.callback(service.stop)

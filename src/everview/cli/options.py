@@ -58,6 +58,10 @@ def open_store(path: Path, expiry_days: int | None = None) -> Site:
         raise StoreError(
             f"{path} {problem}; `everview init {path} --program FILE` creates a store", path=str(path)
         )
+    if path.stat().st_size == 0:
+        raise StoreError(
+            f"{path} is empty; `everview init {path} --program FILE` makes a store of it", path=str(path)
+        )
     begins = b""
     with suppress(OSError), path.open("rb") as file:  # what cannot be read is said when it is opened
         begins = file.read(len(_SQLITE))

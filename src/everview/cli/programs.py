@@ -66,7 +66,7 @@ def init(
         _init_project(store, name, as_json=as_json)
         return
     loaded = loaded_program(program)
-    if store.exists():
+    if store.exists() and not (store.is_file() and store.stat().st_size == 0):
         raise StoreError(f"{store} exists already; choose another path, or remove it first", path=str(store))
     chosen = set(hosts) if hosts else None
     for one in hosts or []:

@@ -89,7 +89,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
         access = None if tokens is None else Tokens(tokens, program=site.program)
         ways = reach_all(peer or [], ca=ca, tokens=peer_tokens)
         service = SiteService(site.replica)
-        console = Console(SiteSubject(site), writes=allow_write, open_to_all=access is None)
+        console = Console(SiteSubject(site), writes=allow_write)
         listener = Listener(
             site.replica, access, host=host, port=port, cert=cert, key=key, service=service, pages=console
         )

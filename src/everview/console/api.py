@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import anyio.to_thread
 from starlette.requests import Request
@@ -25,6 +23,7 @@ from everview.language.plan import Schema
 from everview.language.relations import Relation
 from everview.replication.rights import Rights
 from everview.server.heads import Heads
+from everview.server.origins import check_own_page
 from everview.server.pages import Guard, Handler
 from everview.server.refusals import RefusalError
 
@@ -42,19 +41,17 @@ PREFIX = "/v1/console"
 
 
 class Api:
-    """Answers for a subject. `writes` lets rows be written; `open_to_all` is a server without tokens."""
+    """Answers for a subject. `writes` lets rows be written."""
 
     def __init__(
         self,
         subject: Subject | None,
         *,
         writes: bool = False,
-        open_to_all: bool = False,
         simulation: Mapping[str, Any] | None = None,
     ) -> None:
         self._subject = subject
         self._writes = writes
-        self._open = open_to_all
         self._simulation = simulation
         self._threads = anyio.CapacityLimiter(2)
 
@@ -75,24 +72,9 @@ class Api:
         listed = [(name, handler, "GET") for name, handler in reads.items()]
         listed += [(name, handler, "POST") for name, handler in asks.items()]
         return [
-            Route(f"{PREFIX}/{name}", guard(self._local(handler)), methods=[method])
+            Route(f"{PREFIX}/{name}", guard(_fresh(handler)), methods=[method])
             for name, handler, method in listed
         ]
-
-    def _local(self, handler: Handler) -> Handler:
-        """Without tokens, answer only pages of this machine: another's could be led here by its name."""
-
-        async def checked(request: Request, rights: Rights) -> Response:
-            host = request.headers.get("host", "")
-            if self._open and not _is_here(host):
-                raise RefusalError(403, "host", f"this server is reached as localhost, not as {host[:100]}")
-            if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-                raise RefusalError(403, "host", "only the console's own page may ask this")
-            response = await handler(request, rights)
-            response.headers["Cache-Control"] = "no-store"
-            return response
-
-        return checked
 
     # What there is.
 
@@ -325,13 +307,16 @@ class Api:
         return found
 
 
-def _is_here(host: str) -> bool:
-    """Whether a Host header names this machine, in a way that nobody else's name server can answer for."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+def _fresh(handler: Handler) -> Handler:
+    """Answer the console's own page alone, with tokens too, and have nobody keep the answer."""
+
+    async def checked(request: Request, rights: Rights) -> Response:
+        check_own_page(request)
+        response = await handler(request, rights)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return checked
 
 
 def _columns(schema: Schema) -> list[dict[str, Any]]:

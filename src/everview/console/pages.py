@@ -16,20 +16,16 @@ __all__ = ["Console"]
 
 
 class Console:
-    """Shows a subject, or a simulator's run, or both; read-only unless it `writes`.
-
-    `open_to_all` says that the server asks nobody for a token.
-    """
+    """Shows a subject, or a simulator's run, or both; read-only unless it `writes`."""
 
     def __init__(
         self,
         subject: Subject | None = None,
         *,
         writes: bool = False,
-        open_to_all: bool = False,
         simulation: Mapping[str, Any] | None = None,
     ) -> None:
-        self._api = Api(subject, writes=writes, open_to_all=open_to_all, simulation=simulation)
+        self._api = Api(subject, writes=writes, simulation=simulation)
 
     def routes(self, guard: Guard) -> Sequence[BaseRoute]:
         """All addresses."""

@@ -24,7 +24,7 @@ def main(store: str, program: str) -> None:
     spark = start_session(master=f"local[{_CORES}]", app_name="everview demo")
     with Hub.open(store, Program.load(program), spark=spark, name="hub") as hub:
         service = HubService(hub, "200 milliseconds", lambda: None)
-        console = Console(HubSubject(hub, service), open_to_all=True)
+        console = Console(HubSubject(hub, service))
 
         def waiting(_order: Order) -> int:
             waits = hub.status().waiting

@@ -44,7 +44,7 @@ def main(store: str, program: str, name: str, *hosts: str) -> None:
             return {"tuples": witnesses}
 
         orders = {"write": write, "sync": sync, "close": close, "why": why, "rows": read_rows(site.rows)}
-        console = Console(SiteSubject(site), open_to_all=True)
+        console = Console(SiteSubject(site))
         with Listener(site.replica, service=SiteService(site.replica), pages=console) as listener:
             obey(orders, listener.address)
 

@@ -110,6 +110,8 @@ class Conversation(Understanding):
             raise
         except SyncError as error:
             _LOG.info("refused a message: %s", error)
+            with self._counting:
+                self.refused += 1
             return self._refuse("refused", str(error), retry=error.retry)
 
     def _refuse(self, code: str, text: str, *, retry: bool) -> bytes:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from everview.engines.sqlite.examining import Finding
+from everview.engines.sqlite.examining import Finding, counted
 from everview.engines.sqlite.names import CONFLICTS, STORE
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
@@ -31,13 +31,14 @@ def examine_others(store: Store) -> Iterator[Finding]:
         advice = "set the clock, and sync with a site whose clock is right: then its rows are told again"
         yield Finding("warning", "clock", text, advice)
     if state["from_the_future"]:
-        text = f"{state['from_the_future']:,} rows came with stamps whose time has not come"
+        text = f"{counted(state['from_the_future'], 'row')} came with stamps whose time has not come"
         yield Finding("warning", "clock", text, "find the site whose clock is ahead")
     for (name,) in connection.execute(f"SELECT relation FROM {CONFLICTS}"):
         text = f"{name} has two rows for a key, written under one stamp by one site"
         yield Finding("error", name, text, "write the key again to say which is right")
     if state["dropped_rows"]:
-        text = f"{state['dropped_rows']:,} rows were dropped that their senders may not write"
+        were = "was" if state["dropped_rows"] == 1 else "were"
+        text = f"{counted(state['dropped_rows'], 'row')} {were} dropped that their senders may not write"
         yield Finding("warning", "rights", text, "look into the tokens of the sites that wrote them")
     if state["waits_for"]:
         streams = ", ".join(sorted(set(map(view_of, state["waits_for"]))))
@@ -52,8 +53,10 @@ def _members(state: dict[str, Any]) -> Iterator[Finding]:
     for name, held in state["held"].items():
         if held["waiting_for"]:
             kept_for = ", ".join(held["waiting_for"])
-            text = f"{held['dead_rows']:,} dead rows of {view_of(name)} are kept for {kept_for}"
-            days = f"{state['expiry_days']:,} day{'' if state['expiry_days'] == 1 else 's'}"
-            yield Finding("fine", "sites", f"{text}, until they have synced, or have been away for {days}")
+            are = "is" if held["dead_rows"] == 1 else "are"
+            text = f"{counted(held['dead_rows'], 'dead row')} of {view_of(name)} {are} kept for {kept_for}"
+            have = "it has" if len(held["waiting_for"]) == 1 else "they have"
+            away = f"been away for {counted(state['expiry_days'], 'day')}"
+            yield Finding("fine", "sites", f"{text}, until {have} synced, or {away}")
     behind = sum(1 for one in members if one["lag"])
     yield Finding("fine", "sites", f"other members: {len(members)}; behind: {behind}")

@@ -7,6 +7,7 @@ it said. Pages are read for others in snapshots of their own.
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -96,6 +97,9 @@ class Teller:
         self._untaken: dict[str, frozenset[str]] = {}
         # Sender → stream → commits (first, latest] that brought only what it gave, and need not go back.
         self._from: dict[str, dict[str, tuple[int, int]]] = {}
+        self.refused = 0
+        """How many messages were answered by a refusal for what they say, since the store was opened."""
+        self._counting = threading.Lock()
         with store.exclusive(), store.explained("opened"):
             connection = store.writer.connection
             self._knowledge.refresh(connection)

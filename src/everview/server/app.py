@@ -9,6 +9,9 @@
     GET  /v1/metrics             for Prometheus; needs a token that may watch
     GET  /v1/live                nothing but that it answers; needs no token, for it tells nothing
 
+Where nobody is asked for a token, all but the last answer only requests that name this machine, and come from
+no other site's page (see `origins`).
+
 Whatever is refused is refused with a line of JSON: `{"code": …, "error": …}`.
 """
 
@@ -36,9 +39,10 @@ from everview.replication.rights import Rights
 from everview.replication.transports.base import Replica
 from everview.replication.transports.http import DENIED_HEADER, MESSAGE_TYPE
 from everview.replication.wire import LARGEST_MESSAGE
-from everview.server.access import Access
+from everview.server.access import Access, Open
 from everview.server.heads import Heads
 from everview.server.metrics import CONTENT_TYPE, render
+from everview.server.origins import check_here
 from everview.server.pages import Handler, Pages
 from everview.server.refusals import RefusalError
 from everview.server.service import Service
@@ -163,6 +167,8 @@ class _Handlers:
         )
 
     def _rights(self, request: Request, *, of_data: bool) -> Rights:
+        if isinstance(self._access, Open):  # without tokens, to come from this machine is all that it takes
+            check_here(request)
         rights = self._access.rights(request.headers.get("authorization"))
         if rights is None:
             raise RefusalError(

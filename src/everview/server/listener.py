@@ -19,6 +19,7 @@ from everview.errors import SyncError
 from everview.replication.transports.base import Replica
 from everview.server.access import Access, Open
 from everview.server.app import Limits, application
+from everview.server.origins import is_here
 from everview.server.pages import Pages
 from everview.server.patience import impatient
 from everview.server.service import Service
@@ -62,6 +63,9 @@ class Listener:
         self._app = application(replica, access or Open(), limits, service, pages)
         self._socket = bound(host, port)
         shown = f"[{host}]" if ":" in host else host
+        if access is None and not is_here(shown):  # another name of this machine, by which nobody is answered
+            number = self._socket.getsockname()[0]
+            shown = f"[{number}]" if ":" in number else number
         scheme = "https" if cert else "http"
         self.address = f"{scheme}://{shown}:{self._socket.getsockname()[1]}"
         config = uvicorn.Config(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["CONTENT_TYPE", "Counter", "Family", "Histogram", "gauge", "render"]
+__all__ = ["CONTENT_TYPE", "Counter", "Family", "Histogram", "Labels", "gauge", "render"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -51,10 +51,11 @@ class Counter:
         with self._lock:
             self._values[key] = self._values.get(key, 0.0) + value
 
-    def family(self) -> Family:
-        """What it has come to."""
+    def family(self, more: Mapping[Labels, float] | None = None) -> Family:
+        """What it has come to, with `more` that is counted elsewhere, under labels of its own."""
         with self._lock:
-            samples = [("", labels, value) for labels, value in sorted(self._values.items())]
+            values = self._values | dict(more or {})
+        samples = [("", labels, value) for labels, value in sorted(values.items())]
         return Family(self.name, "counter", self.help, samples or [("", (), 0.0)])
 
 

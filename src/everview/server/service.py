@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from everview.server.metrics import Counter, Family, Histogram, gauge
+from everview.server.metrics import Counter, Family, Histogram, Labels, gauge
 
 __all__ = ["Member", "Service", "SiteService"]
 
@@ -23,7 +23,9 @@ class Service:
 
     def __init__(self) -> None:
         self.requests = Counter("everview_requests_total", "Requests by address and status.")
-        self.refusals = Counter("everview_refusals_total", "Requests that were refused, by code.")
+        self.refusals = Counter(
+            "everview_refusals_total", "Requests and messages that were refused, by code."
+        )
         self.seconds = Histogram("everview_request_seconds", "How long requests took.", SECONDS)
         self.pending = 0
         """Exchanges that are answered or wait for their turn."""
@@ -43,11 +45,15 @@ class Service:
         """Whether it is well; what anybody with a token may know of it; and what only who watches it may."""
         return True, {}, {}
 
+    def _refused(self) -> dict[Labels, float]:
+        """Refusals that are no refused requests, as the samples of a counter."""
+        return {}
+
     def families(self) -> Iterator[Family]:
         """All metrics, as they are now."""
         yield self.requests.family()
         yield self.seconds.family()
-        yield self.refusals.family()
+        yield self.refusals.family(self._refused())
         yield gauge("everview_exchanges_pending", "Exchanges that are answered or wait.", (self.pending, {}))
         yield from _process()
 
@@ -59,6 +65,10 @@ class Member(Protocol):
     def head(self) -> int:
         """The number of the last commit."""
 
+    @property
+    def refused(self) -> int:
+        """How many messages were answered by a refusal for what they say."""
+
     def members(self) -> dict[str, Any]:
         """The other members and readers, and how many rows were dropped that their senders may not write."""
 
@@ -69,6 +79,11 @@ class SiteService(Service):
     def __init__(self, replica: Member) -> None:
         super().__init__()
         self._replica = replica
+
+    def _refused(self) -> dict[Labels, float]:
+        # These are answers like any other, with status 200: only the replica knows what is in them.
+        count = self._replica.refused
+        return {(("code", "refused"),): count} if count else {}
 
     def families(self) -> Iterator[Family]:
         """All metrics, as they are now."""

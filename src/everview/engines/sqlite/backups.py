@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from everview.engines.sqlite.complaints import Explained, damaged
+from everview.engines.sqlite.complaints import Explained, as_backup, damaged
 from everview.engines.sqlite.migrations import FORMAT
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.opening import APPLICATION_ID
@@ -45,16 +45,30 @@ def back_up(store: Store, target: Path, on_pages: OnPages | None = None) -> Back
         raise StoreError(
             f"{target} exists already; choose another path, or remove it first", path=str(target)
         )
-    part = target.with_name(f"{target.name}.part")
-    try:
+    with _part(target) as part:
         with store.snapshot(inside=False), store.reading(inside=False) as handle:
             _copy(handle.connection, part, on_pages)
         found = inspect(part)
         part.replace(target)
-    except BaseException:
-        _remove(part)
-        raise
     return replace(found, path=str(target))
+
+
+@contextmanager
+def _part(target: Path) -> Iterator[Path]:
+    """Give a path to write to until all is there. If that fails it is removed, and errors name the target."""
+    part = target.with_name(f"{target.name}.part")
+    try:
+        yield part
+    except StoreError as error:
+        if error.path != str(part):
+            raise
+        raise StoreError(str(error).replace(str(part), str(target)), path=str(target)) from error
+    except OSError as error:
+        if error.filename is None or Path(error.filename) != part:
+            raise
+        raise StoreError(f"{target} cannot be written: {error.strerror}", path=str(target)) from error
+    finally:
+        _remove(part)  # what went well is the target by now
 
 
 def copy_of(path: Path, target: Path, on_pages: OnPages | None = None) -> None:
@@ -125,14 +139,16 @@ def put_back(backup: Path, target: Path, name: str = "", *, put_aside: bool = Fa
     With `put_aside`, a store that is there becomes `<file>.replaced`: what it had written since the backup,
     and told nobody, is nowhere else.
     """
-    inspect(backup)
+    try:
+        inspect(backup)
+    except StoreError as error:
+        raise as_backup(error) from error
     if target.exists() and not put_aside:
         raise StoreError(
             f"{target} exists already; choose another path, or say --replace to put it aside",
             path=str(target),
         )
-    part = target.with_name(f"{target.name}.part")
-    try:
+    with _part(target) as part:
         _copy_file(backup, part)
         if name:
             with Explained(str(part), "written"), closing(sqlite3.connect(part)) as file, file:
@@ -140,9 +156,6 @@ def put_back(backup: Path, target: Path, name: str = "", *, put_aside: bool = Fa
         if target.exists():
             _put_aside(target)
         part.replace(target)
-    except BaseException:
-        _remove(part)
-        raise
 
 
 def _copy_file(backup: Path, part: Path) -> None:

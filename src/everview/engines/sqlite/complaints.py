@@ -7,7 +7,10 @@ from types import TracebackType
 
 from everview.errors import StoreError
 
-_DAMAGED = "the file is damaged, or no SQLite file; restore it from a backup"
+RESTORE = "; restore it from a backup"
+"""How an error ends that nothing else helps against: who says more about it leaves it off."""
+
+_DAMAGED = f"the file is damaged, or no SQLite file{RESTORE}"
 
 _ADVICE: dict[int, str] = {
     sqlite3.SQLITE_BUSY: "another process is writing to it for over 5 s; try again",
@@ -65,6 +68,12 @@ class Explained:
 def damaged(path: str, what: str) -> StoreError:
     """The error for a file in which something is not as we left it."""
     return StoreError(f"{path} cannot be read: {what}: {_DAMAGED}", path=path)
+
+
+def as_backup(error: StoreError) -> StoreError:
+    """The same of a file that is itself to be restored from."""
+    said = str(error).replace(_DAMAGED, "the file is damaged, or no backup of Everview's; name another")
+    return StoreError(said, path=error.path)
 
 
 def _advice(error: sqlite3.Error) -> str:

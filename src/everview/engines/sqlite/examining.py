@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from everview.engines.sqlite.complaints import Explained
+from everview.engines.sqlite.complaints import RESTORE, Explained
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.migrations import FORMAT
 from everview.engines.sqlite.names import STORE
@@ -39,9 +39,14 @@ class Finding:
     advice: str = ""
 
 
+def counted(number: int, what: str) -> str:
+    """So many of something, in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def examine_file(path: Path) -> Iterator[Finding]:
     """What SQLite and the system say of the file."""
-    restore = "restore it from a backup: `everview restore BACKUP STORE --replace`"
+    restore = f"restore it from a backup: `everview restore BACKUP {path} --replace`"
     try:
         with (
             Explained(str(path), "read"),
@@ -55,7 +60,9 @@ def examine_file(path: Path) -> Iterator[Finding]:
             wrong = [said for (said,) in file.execute(f"PRAGMA integrity_check({_SHOWN})") if said != "ok"]
             strange = None if wrong else Lineage(str(path.absolute()), in_memory=False).strange(file)
     except EverviewError as error:
-        yield Finding("error", "file", str(error), restore)
+        said = str(error)
+        text = said.removesuffix(RESTORE)
+        yield Finding("error", "file", text, "" if text == said else restore)
         return
     if wrong:
         yield Finding("error", "file", "SQLite finds damage: " + "; ".join(wrong).replace("\n", " "), restore)
@@ -101,7 +108,9 @@ def examine_tables(store: Store) -> Iterator[Finding]:
     if wrong:
         yield Finding("error", "relations", "; ".join(wrong), "restore it from a backup")
     else:
-        yield Finding("fine", "relations", f"{len(store.engine.relations)} looked through, {head:,} commits")
+        yield Finding(
+            "fine", "relations", f"{len(store.engine.relations)} looked through, {counted(head, 'commit')}"
+        )
 
 
 def examine_views(store: Store) -> Iterator[Finding]:
@@ -123,7 +132,7 @@ def examine_views(store: Store) -> Iterator[Finding]:
     if unproved:
         text = "rows of a recursive view are not derived from its inputs, or others are missing"
         yield Finding("error", "views", text, "restore it from a backup, and tell us: views follow rows")
-    yield Finding("fine", "views", f"{same} are what their inputs make")
+    yield Finding("fine", "views", f"{same} {'is what its' if same == 1 else 'are what their'} inputs make")
     if received:
         yield Finding("fine", "views", f"{', '.join(received)}: received from other sites, not computed here")
 

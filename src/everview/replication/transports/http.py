@@ -218,7 +218,7 @@ def _said(error: httpx.TransportError, scheme: str) -> str:
     if isinstance(error, httpx.TimeoutException):
         return "it does not answer in time"
     if isinstance(error, httpx.ConnectError):
-        return f"no connection ({text}); is it running, and at the address and port that it printed?"
+        return f"no connection ({text}); see that it runs, at the address and port that it printed"
     broke = f"the connection broke ({text or type(error).__name__})"
     if scheme == "http" and isinstance(error, httpx.RemoteProtocolError):
         return f"{broke}; if it was started with --cert, say https://"
@@ -237,7 +237,7 @@ def _refusal(status: int, body: bytes) -> str:
         return "there is no Everview server at this address"
     if 300 <= status < 400:
         return "it redirects elsewhere; use that address"
-    return f"it answers with status {status}, as no Everview server does; is it the right port?"
+    return f"it answers with status {status}, as no Everview server does; see that the port is right"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
