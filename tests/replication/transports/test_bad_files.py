@@ -209,7 +209,6 @@ def test_who_may_not_read_a_subfolder_reads_the_others(stick, bad, monkeypatch):
         WireError("no message", where="frame"),
         DataError("no row"),
         LimitError("too much", limit=1),
-        StoreError("no number that a table takes"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -229,6 +228,18 @@ def test_whatever_the_site_says_of_one_file(stick, bad, name, error):
 
     (bad / name).write_bytes(file(b"{}", b"bad"))
     assert_all_is_taken_but_one(stick, Picky("a"), Picky("b"))
+
+
+def test_trouble_of_the_store_itself_is_told(stick):
+    class Full(FakeReplica):
+        def take(self, messages):
+            raise StoreError("the disk is full", path="a.db")
+
+    a = FakeReplica("a")
+    a.insert(["1"])
+    visit(a, stick)
+    with pytest.raises(StoreError, match="the disk is full"):
+        visit(Full("b"), stick)
 
 
 # What others say of our files

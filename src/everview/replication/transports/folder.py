@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from everview.errors import EverviewError, SyncError
+from everview.errors import EverviewError, StoreError, SyncError
 from everview.replication.arriving import Outcome
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Replica
@@ -76,7 +76,7 @@ class _Visit:
             self.on_progress(Progress.of(self.folder, self.doing, self.report))
 
     def skip(self, path: Path, error: Exception | None = None) -> None:
-        """Go on without a file. What is no fault of messages is logged: it may be the store's own trouble."""
+        """Go on without a file. What is no fault of messages is logged."""
         self.add(SyncReport(skipped_files=1))
         if isinstance(error, EverviewError) and not isinstance(error, SyncError):
             _LOG.warning("%s is skipped: %s", path, error)
@@ -167,6 +167,8 @@ class FolderTransport:
                 if found is None:
                     continue
                 cursors[box.incarnation] = visit.replica.cursor_of(found[1])
+            except StoreError:  # its own trouble, and none of the file's
+                raise
             except (TornFileError, EverviewError, OSError) as error:
                 visit.skip(box.path / REQUEST, error)
                 continue
@@ -200,6 +202,8 @@ class FolderTransport:
                     taken = visit.replica.take(read_frames(cut.path))
             except FileNotFoundError:  # its writer has replaced it; the next visit finds the other
                 continue
+            except StoreError:
+                raise
             except EverviewError as error:  # whole, and yet no messages: somebody else's idea of such a file
                 visit.skip(cut.path, error)
                 continue
