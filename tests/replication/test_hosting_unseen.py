@@ -253,3 +253,23 @@ def test_what_owners_rows_come_to_is_there_at_once_too(world, tmp_path, earlier,
         assert_same(a, b, c)
     with opened() as b:
         assert_same(a, b, c)
+
+
+@pytest.mark.parametrize("dials", ["full", "part"])
+def test_what_nobody_has_founded_goes_over_in_one_sync_where_all_else_is_known(dials):
+    """By a third they have each other's rows of w already, so that nothing of that is news."""
+    program = ev.Program.parse("""
+        CREATE TABLE g (a BIGINT) WITH (semantics = 'bag');
+        CREATE TABLE w (a BIGINT);
+        CREATE MATERIALIZED VIEW v AS SELECT a FROM g WHERE NOT EXISTS (SELECT 1 FROM w WHERE w.a = g.a);
+        CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM w;
+    """)
+    world = World()
+    hosts = {"full": None, "part": {"v", "n", "w"}, "third": {"n"}}
+    full, part, third = (world.site(name, program=program, hosts=some) for name, some in hosts.items())
+    full.insert("g", [(1,)])
+    third.sync(part)
+    full.sync(third)
+    full.sync(part) if dials == "full" else part.sync(full)
+    assert part.rows("v") == full.rows("v") == [(1,)]
+    assert quiet(full, part)

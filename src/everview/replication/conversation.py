@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from everview.errors import EverviewError, SyncError, WireError
@@ -131,6 +132,15 @@ class Conversation(Understanding):
             if served is None:
                 return None
             return replace(served, gossip=self._gossip(served.register, message.sites[0]))
+
+    def unfounded(self, message: Message) -> set[str]:
+        """What the sender of a message wants, both hold, and neither is in a group of."""
+        return (_unfounded(message) & self._store.engine.streams.keys()) - self.joined
+
+    @property
+    def joined(self) -> AbstractSet[str]:
+        """The streams in which this site is a member."""
+        return self._knowledge.state.joined.keys()
 
     def has_it_all(self, message: Message, give: Served) -> bool:
         """Whether the sender of a message has all that a page for it, and what goes with it, would tell."""

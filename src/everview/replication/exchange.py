@@ -35,6 +35,8 @@ class Exchange:
         self._reached = b""
         self._ended = self._again = self._introduced = False
         self._feeds = self._fed_again = False
+        self._unfounded: set[str] = set()
+        self._asked_again = False
 
     def open(self) -> bytes:
         """Return the first message."""
@@ -67,9 +69,14 @@ class Exchange:
             self._note(applied, settled=settled)
         if message.request is not None and self._ended and not self._again:
             self._given, self._again = False, True  # the peer has left its group for ours: it needs the whole
+        self._unfounded |= self._replica.unfounded(message)
         give = self._give(message, moved)
         self._progress()
         if give is None and self._taken and self._given:
+            if self._unfounded - self._replica.joined and not self._asked_again:
+                # Asked by its name it has founded none, and said so to nobody: now it does, and we found.
+                self._taken, self._given, self._asked_again = False, False, True
+                return self._send(self._replica.ask(self._peer, incarnation=message.sites[0]))
             self._replica.tidy()
             self._say_held_up(message)
             return None
