@@ -261,12 +261,13 @@ class Site(Groups, Membership):
         if relation == "K":
             self.agree(relation, what, group)
         stable = lambda dot: (
-            self.stable(relation, group, dot) and (relation != "B" or self.is_settled(dot[0]))
+            self.stable(relation, group, dot)
+            and (relation != "B" or (self.is_settled(dot[0]) and self.is_told(dot)))
         )
         passed = lambda stamp: self.passed(relation, group, stamp)
         keys, floor = kind.garbage(table, stable, passed, self.valued)
         if what == "B":
-            self._cancel(group, {key: table[key].value[0] for key in keys})
+            self._cancel(group, keys)
         for key in keys:
             del table[key]
         if keys and what == relation and floor is not None:
@@ -277,20 +278,17 @@ class Site(Groups, Membership):
         return keys
 
     def _cancel(self, group, pairs):
-        """Note what is forgotten of the bag: whoever has not seen all of it would bring its rows back.
+        """Note what is forgotten of the bag: whoever has not seen all of it would bring its rows back."""
+        for inc, commit, _ in pairs:
+            self.cancel({group: VersionVector({inc: commit})})
 
-        What was told to nobody concerns nobody. Should the store have gone back in time, then who knows it
-        must not come to it for that, and have no cursor to show any more.
+    def is_told(self, dot):
+        """Whether somebody may have heard of a write of the bag; of another's, this site has.
+
+        Should the store have gone back in time, then others may have the one half of a pair from its first
+        life: its other half, of the second, has to be told, for it counts there.
         """
-        untold = "leave unheard" not in self.shortcuts
-        others = {
-            row
-            for (inc, commit, _), row in pairs.items()
-            if not untold or (inc, commit > self.told_at) != (self.inc, True)
-        }
-        for (inc, commit, _), row in pairs.items():
-            if row in others:
-                self.cancel({group: VersionVector({inc: commit})})
+        return "forget unheard" in self.shortcuts or dot[0] != self.inc or dot[1] <= self.told_at
 
     def is_settled(self, writer):
         """Whether a writer has ever been in our group, or in one that came to it.

@@ -69,7 +69,7 @@ def collect(
         for part, relation, whole in zip(stream.held, stream.inputs, stream.wholes, strict=True):
             vector, passed = membership.stable(whole)
             if relations[relation].semantics is Semantics.BAG:
-                vector = settled(membership, relation, vector)
+                vector = _told(knowledge, connection, settled(membership, relation, vector))
             if ripe is not None:
                 vector, passed = _least(vector, passed, ripe.get(whole, Told({})))
             if not vector or not part.garbage(connection):
@@ -90,17 +90,23 @@ def collect(
 def _note_cancelled(
     knowledge: Knowledge, connection: sqlite3.Connection, bag: BagRelation, group: str
 ) -> None:
-    """Note what is to be forgotten of a bag: whoever has not seen all of it would bring its rows back.
-
-    What was told to nobody concerns nobody, and should the store have gone back in time, it is not asked to
-    come here for that, before it has shown by its cursor that it knows more of this site.
-    """
-    (told,) = connection.execute(f"SELECT ifnull(max(version), 0) FROM {TAGS}").fetchone()
-    last = bag.cancels(connection, knowledge.store.number, told)
+    """Note what is to be forgotten of a bag: whoever has not seen all of it would bring its rows back."""
+    last = bag.cancels(connection)
     if last:
         names = {number: incarnation for incarnation, number in knowledge.numbers.items()}
         by_group = knowledge.state.cancelled.setdefault(bag.relation.name, {})
         join(by_group.setdefault(group, {}), {names[number]: commit for number, commit in last.items()})
+
+
+def _told(knowledge: Knowledge, connection: sqlite3.Connection, vector: Mapping[str, int]) -> dict[str, int]:
+    """A vector of a bag up to the last commit of this site that anybody may have heard of.
+
+    Should the store have gone back in time, then others may have the one half of a pair from its first life:
+    its other half, of the second, has to be told, for it counts there.
+    """
+    (told,) = connection.execute(f"SELECT ifnull(max(version), 0) FROM {TAGS}").fetchone()
+    own = knowledge.incarnation
+    return {origin: min(seq, told) if origin == own else seq for origin, seq in vector.items()}
 
 
 def _agree(knowledge: Knowledge) -> None:

@@ -132,16 +132,10 @@ class BagRelation(EntriesRelation):
             self.sweep(connection)
         return gone, 0
 
-    def cancels(self, connection: sqlite3.Connection, own: int, told: int) -> dict[int, int]:
-        """Return the last commit of each site in what `collect` is to forget, as far as others may have it.
-
-        A pair of which all was written by this site, of number `own`, after the commit that it has told last,
-        concerns nobody else.
-        """
+    def cancels(self, connection: sqlite3.Connection) -> dict[int, int]:
+        """Return the last commit of each site in what `collect` is to forget."""
         with self._pairs(connection) as pairs:
-            others = f"SELECT row FROM ({pairs}) WHERE isite <> ? OR iseq <= ?"
-            last = f"SELECT isite, max(iseq) FROM ({pairs}) WHERE row IN ({others}) GROUP BY isite"
-            return dict(connection.execute(last, (own, told)))
+            return dict(connection.execute(f"SELECT isite, max(iseq) FROM ({pairs}) GROUP BY isite"))
 
     @contextmanager
     def _pairs(self, connection: sqlite3.Connection) -> Iterator[str]:
