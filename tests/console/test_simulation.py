@@ -91,8 +91,8 @@ def test_the_command_shows_a_case(tmp_path):
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        ([], 2, "say either FILE or --seed"),
-        (["x.json", "--seed", "1"], 2, "say either FILE or --seed"),
+        ([], 1, "say either FILE or --seed"),
+        (["x.json", "--seed", "1"], 1, "say either FILE or --seed"),
         (["nothing.json"], 1, "nothing.json"),
     ],
 )

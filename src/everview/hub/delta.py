@@ -31,7 +31,7 @@ __all__ = ["Mark", "State", "commit", "new_file", "rows_in", "state"]
 
 _NOTE = "everview"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_TRIES = 3
+_TRIES = 6
 """How often a log is read or written: object_store does not ask again for an answer that broke off."""
 _RECENT = 20
 """How many commits are looked through for ours: others may have compacted the table since."""
