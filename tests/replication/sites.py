@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from contextlib import contextmanager
 
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.store import Store
@@ -75,3 +76,19 @@ def assert_same(*sites):
 def quiet(one, other):
     report = one.sync(other)
     return (report.sent_rows, report.received_rows) == (0, 0)
+
+
+@contextmanager
+def opening(world, folder, program):
+    """Give what opens sites in files, by name, so that they can be opened again and host more."""
+    opened = {}
+
+    def open_one(name, hosts=None):
+        if name in opened:
+            opened[name].close()
+        opened[name] = world.site(name, folder / f"{name}.db", program=program, hosts=hosts)
+        return opened[name]
+
+    yield open_one
+    for site in opened.values():
+        site.close()

@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from tests.replication.sites import World, assert_same, quiet, talk
+from tests.replication.sites import World, assert_same, opening, quiet, talk
 
 import everview as ev
 
@@ -29,18 +29,8 @@ def world():
 
 @pytest.fixture
 def open_site(world, tmp_path):
-    """Sites in files, so that they can be opened again and host more."""
-    opened = {}
-
-    def open_one(name, hosts=None):
-        if name in opened:
-            opened[name].close()
-        opened[name] = world.site(name, tmp_path / f"{name}.db", program=PROGRAM, hosts=hosts)
-        return opened[name]
-
-    yield open_one
-    for site in opened.values():
-        site.close()
+    with opening(world, tmp_path, PROGRAM) as open_one:
+        yield open_one
 
 
 def fill(site):

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from tests.replication.sites import World, assert_same, quiet, talk
+from tests.replication.sites import World, assert_same, opening, quiet, talk
 
 import everview as ev
 from everview.planner.exchange import Exchange
@@ -34,17 +34,8 @@ def fill_whole(site):
 
 @pytest.fixture
 def open_whole(world, tmp_path):
-    opened = {}
-
-    def open_one(name, hosts=None):
-        if name in opened:
-            opened[name].close()
-        opened[name] = world.site(name, tmp_path / f"{name}.db", program=WHOLE, hosts=hosts)
-        return opened[name]
-
-    yield open_one
-    for site in opened.values():
-        site.close()
+    with opening(world, tmp_path, WHOLE) as open_one:
+        yield open_one
 
 
 @pytest.fixture
