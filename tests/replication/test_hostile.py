@@ -161,6 +161,22 @@ def test_a_tuple_of_the_greatest_length_is_deleted_for_good_everywhere(sites):
     assert server.rows("r") == [(3,), (7,)]
 
 
+def test_a_tuple_of_too_many_lives_is_never_forgotten(sites):
+    """Else the floor would be where it was, and nobody could write anything above it."""
+    server, b, c, mallory = sites
+    server.insert("r", [(1,), (2,)])
+    table = server._store.engine.relations["r"].table
+    server._store.writer.connection.execute(
+        f"UPDATE {table.name} SET cl = ? WHERE {table.columns[0]} = 2", (HIGHEST_FLOOR + 1,)
+    )
+    server.delete("r", [(1,), (2,)])
+    for site in (mallory, b, c) * 3:
+        sync(site, server)
+    assert server.replica.collect() == 1
+    assert server.status()["replication"]["held"]["r"]["dead_rows"] == 1
+    all_go_on(server, b, c)
+
+
 def test_above_a_floor_that_was_made_up_there_is_room(sites):
     server, b, c, mallory = sites
     for floor in (LONGEST, HIGHEST_FLOOR):
