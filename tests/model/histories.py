@@ -5,6 +5,7 @@ They are the worked examples of docs/REPLICATION.md, for shortcuts that random r
 
 from tests.model.driver import run
 from tests.model.ground import Ground, WrongError
+from tests.model.histories_of_bags import OF_BAGS
 from tests.model.histories_of_groups import MEETINGS
 from tests.model.site import Site
 from tests.model.sync import push, receive
@@ -276,22 +277,26 @@ def clock_goes_back(shortcuts):
     ground.heal()
 
 
-HISTORIES = MEETINGS | {
-    "clock goes back": clock_goes_back,
-    "ignore clocks": ignore_clocks,
-    "future now": from_the_future,
-    "future supersedes": from_the_future,
-    "drop the dead": drop_the_dead,
-    "floor stays": floor_stays,
-    "floor leaves clock": floor_leaves_clock,
-    "sponsor takes anyway": sponsor_takes_anyway,
-    "slow guests": slow_guests,
-    "one reading": slow_guests_of_the_late,
-    "no lift": no_lift,
-    "send before joining": send_before_joining,
-    "merge on return": merge_on_return,
-    "unlisted join": unlisted_join,
-    "orphans stay": orphans_stay,
-    "believe all": believe_all,
-    "accept covered": accept_covered,
-}
+HISTORIES = (
+    MEETINGS
+    | OF_BAGS
+    | {
+        "clock goes back": clock_goes_back,
+        "ignore clocks": ignore_clocks,
+        "future now": from_the_future,
+        "future supersedes": from_the_future,
+        "drop the dead": drop_the_dead,
+        "floor stays": floor_stays,
+        "floor leaves clock": floor_leaves_clock,
+        "sponsor takes anyway": sponsor_takes_anyway,
+        "slow guests": slow_guests,
+        "one reading": slow_guests_of_the_late,
+        "no lift": no_lift,
+        "send before joining": send_before_joining,
+        "merge on return": merge_on_return,
+        "unlisted join": unlisted_join,
+        "orphans stay": orphans_stay,
+        "believe all": believe_all,
+        "accept covered": accept_covered,
+    }
+)

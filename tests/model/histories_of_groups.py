@@ -1,7 +1,5 @@
 """Small histories of sites that do not know each other yet: groups that meet, files in a folder, returns."""
 
-from itertools import pairwise
-
 from tests.model.copies import run_copies
 from tests.model.ground import Ground, WrongError
 from tests.model.site import Site
@@ -10,7 +8,7 @@ from tests.model.sync import push, receive
 X, Y = (0, 0), (1, 1)
 
 
-def _two_groups(shortcuts, first, second, hosts="R"):
+def two_groups(shortcuts, first, second, hosts="R"):
     """Sites named by these letters, in group g1 and in group g2, which has the greater name."""
     ground = Ground(0, shortcuts)
     groups = [[Site(ground, name, hosts) for name in names] for names in (first, second)]
@@ -20,7 +18,7 @@ def _two_groups(shortcuts, first, second, hosts="R"):
     return ground, *ground.sites
 
 
-def _sync(ground, a, b, rounds=2):
+def sync(ground, a, b, rounds=2):
     for _ in range(rounds):
         ground.pull(a, b)
         ground.pull(b, a)
@@ -32,7 +30,7 @@ def _forget(ground, row, *sites):
     sites[0].write([("delete", "R", row)])
     for _ in sites:
         for other in sites[1:]:
-            _sync(ground, sites[0], other)
+            sync(ground, sites[0], other)
     sites[0].collect()
     if row in sites[0].tables["R"]:
         raise RuntimeError("the history does not set out as told")
@@ -40,15 +38,15 @@ def _forget(ground, row, *sites):
 
 def no_shift(shortcuts):
     """p comes over to c, which has forgotten y: p's x is lifted above. Then q, which has deleted x, comes."""
-    ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
+    ground, c, t, p, q = two_groups(shortcuts, "ct", "pq")
     _forget(ground, Y, c, t)
     p.write([("insert", "R", X)])
-    _sync(ground, p, q)
+    sync(ground, p, q)
     ground.pull(p, c)
     q.write([("delete", "R", X)])
     ground.pull(q, c)
-    _sync(ground, c, p)
-    _sync(ground, q, c)
+    sync(ground, c, p)
+    sync(ground, q, c)
     if q.rows("R")[X]:
         raise WrongError("q's delete is lost")
 
@@ -57,13 +55,13 @@ def write_below(shortcuts):
     """p has forgotten x, and comes over to c, where x lives; c, which has heard of all that, writes x again;
     then q comes, which still has the death that p has forgotten.
     """
-    ground, c, p, q = _two_groups(shortcuts, "c", "pq")
+    ground, c, p, q = two_groups(shortcuts, "c", "pq")
     p.write([("insert", "R", X), ("delete", "R", X), ("insert", "R", X)])
     _forget(ground, X, p, q)
     c.write([("insert", "R", X)])
-    _sync(ground, p, c)
+    sync(ground, p, c)
     c.write([("delete", "R", X), ("insert", "R", X)])
-    _sync(ground, q, c)
+    sync(ground, q, c)
     if not all(site.rows("R")[X] for site in (c, q)):
         raise WrongError("c's insertion, which had seen the deletion, is lost to it")
 
@@ -72,32 +70,32 @@ def heard_is_seen(shortcuts):
     """p has forgotten y, and comes over to c, which hears of it and has yet to read p. c deletes x, which t
     deletes and inserts again: t's chain is the longer one.
     """
-    ground, c, t, p = _two_groups(shortcuts, "ct", "p")
+    ground, c, t, p = two_groups(shortcuts, "ct", "p")
     p.write([("insert", "R", Y), ("delete", "R", Y), ("insert", "R", Y)])
     _forget(ground, Y, p)
     c.write([("insert", "R", X)])
-    _sync(ground, c, t)
+    sync(ground, c, t)
     for _ in range(2):
         ground.pull(p, c)
     if c.apart != {"R": p.floors["R"]} or c.floors["R"]:
         raise RuntimeError("the history does not set out as told")
     c.write([("delete", "R", X)])
     t.write([("delete", "R", X), ("insert", "R", X)])
-    _sync(ground, c, t)
+    sync(ground, c, t)
     ground.check(c)
 
 
 def speak_for_others(shortcuts):
     """q takes x, which is o's, to c's group; o deletes it, and p, which has heard of that, comes after q."""
-    ground, c, o, p, q = _two_groups(shortcuts, "c", "opq")
+    ground, c, o, p, q = two_groups(shortcuts, "c", "opq")
     ground.owner = lambda row: "o"
     o.write([("insert", "R", X)])
     for site in (p, q):
-        _sync(ground, o, site)
-    _sync(ground, q, c)
+        sync(ground, o, site)
+    sync(ground, q, c)
     o.write([("delete", "R", X)])
-    _sync(ground, p, o)
-    _sync(ground, p, c)
+    sync(ground, p, o)
+    sync(ground, p, c)
     if not p.groups["R"] == c.groups["R"] == q.groups["R"] or c.own("R")[0][o.inc] < o.head:
         raise RuntimeError("the history does not set out as told")
     ground.check(c)
@@ -105,21 +103,21 @@ def speak_for_others(shortcuts):
 
 def deaths_once(shortcuts):
     """p has forgotten the death of x, comes over and finds x alive; q, which knows of it, comes too."""
-    ground, c, t, p, q = _two_groups(shortcuts, "ct", "pq")
+    ground, c, t, p, q = two_groups(shortcuts, "ct", "pq")
     c.write([("insert", "R", X)])
-    _sync(ground, c, t)
+    sync(ground, c, t)
     q.write([("insert", "R", X)])
     q.write([("delete", "R", X)])
-    _sync(ground, p, q, rounds=4)
+    sync(ground, p, q, rounds=4)
     p.collect()
-    _sync(ground, p, c)
-    _sync(ground, t, c)
+    sync(ground, p, c)
+    sync(ground, t, c)
     for other in (c, p, t):
         ground.pull(q, other)
     q.collect()
     for _ in range(3):
         for other in (c, p, t):
-            _sync(ground, q, other)
+            sync(ground, q, other)
     if any(site.rows("R") != q.rows("R") for site in (c, t, p)):
         raise WrongError("x is dead at q alone")
 
@@ -128,19 +126,19 @@ def two_ways(shortcuts):
     """p takes a row of a bag from q's group to b, deletes it there, and both forget the pair; q takes the row
     to c, where all meet.
     """
-    ground, b, p, q = _two_groups(shortcuts, "b", "pq", "B")
+    ground, b, p, q = two_groups(shortcuts, "b", "pq", "B")
     c = Site(ground, "c", "B")
     ground.meet_all([c], "g0")
     p.write([("insert", "B", X)])
-    _sync(ground, p, q)
-    _sync(ground, p, b)
+    sync(ground, p, q)
+    sync(ground, p, b)
     p.write([("delete", "B", X)])
-    _sync(ground, p, b)
+    sync(ground, p, b)
     for site in (p, b):
         site.collect()
-    _sync(ground, q, c)
+    sync(ground, q, c)
     for site in (p, b, q):
-        _sync(ground, site, c)
+        sync(ground, site, c)
     for site in (c, p, b, q):
         ground.check(site)
 
@@ -158,12 +156,12 @@ def older_whole(shortcuts):
 
     (Who knows what c has forgotten of a bag sees that too; so it is told without that.)
     """
-    ground, c, e = _two_groups(shortcuts | {"who was asked"}, "ce", "", "B")
+    ground, c, e = two_groups(shortcuts | {"who was asked"}, "ce", "", "B")
     c.write([("insert", "B", X)])
-    _sync(ground, c, e)
+    sync(ground, c, e)
     old = push(e, 0)
     c.write([("delete", "B", X)])
-    _sync(ground, c, e)
+    sync(ground, c, e)
     c.collect()
     n = Site(ground, "n", "B")
     receive(n, push(c, 0))
@@ -173,13 +171,13 @@ def older_whole(shortcuts):
 
 def sponsor_forgets(shortcuts):
     """n has c's file with x alive; c deletes and forgets x, for it has never heard of n; n reads on."""
-    ground, c, t = _two_groups(shortcuts, "ct", "")
+    ground, c, t = two_groups(shortcuts, "ct", "")
     c.write([("insert", "R", X)])
     n = Site(ground, "n", "R")
     receive(n, push(c, 0))
     head = c.head
     c.write([("delete", "R", X)])
-    _sync(ground, c, t)
+    sync(ground, c, t)
     c.collect()
     receive(n, push(c, head))
     ground.check(n)
@@ -187,7 +185,7 @@ def sponsor_forgets(shortcuts):
 
 def provisional_to_all(shortcuts):
     """n has c's file; y comes and goes, and e forgets it. n, with no floor, inserts y; e reads n's file."""
-    ground, c, e, t = _two_groups(shortcuts, "cet", "")
+    ground, c, e, t = two_groups(shortcuts, "cet", "")
     n = Site(ground, "n", "R")
     receive(n, push(c, 0))
     _forget(ground, Y, e, c, t)
@@ -198,32 +196,32 @@ def provisional_to_all(shortcuts):
 
 def wait_in_line(shortcuts):
     """n has p's file, and p finds one of c's smaller group; p reaches c only through n, which waits for p."""
-    ground, c, p = _two_groups(shortcuts, "c", "p")
+    ground, c, p = two_groups(shortcuts, "c", "p")
     n = Site(ground, "n", "R")
     file = push(p, 0)
     receive(p, push(c, 0))
     receive(n, file)
     for _ in range(3):
-        _sync(ground, n, p)
-        _sync(ground, n, c)
+        sync(ground, n, p)
+        sync(ground, n, c)
     if not all("R" in site.joined for site in (c, p, n)):
         raise WrongError("n waits for p, and p for c")
 
 
 def views_merge(shortcuts):
     """w is restored with x alive, forgotten by s with its consent, and joins a group that never had x."""
-    ground, g, s = _two_groups(shortcuts, "g", "s", "RKW")
+    ground, g, s = two_groups(shortcuts, "g", "s", "RKW")
     w = Site(ground, "w", ["v"])
     s.write([("insert", "R", X)])
     ground.pull(w, s)
     backup = w.backup()
     s.write([("delete", "R", X)])
-    _sync(ground, w, s)
+    sync(ground, w, s)
     ground.pull(s, w)
     s.collect()
     w.restore(backup)
     ground.pull(w, g)
-    _sync(ground, s, g)
+    sync(ground, s, g)
     ground.pull(w, g)
     if w.rows("v") != g.rows("v"):
         raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(g.rows('v'))}")
@@ -239,15 +237,15 @@ def views_wait(shortcuts):
         w = Site(ground, "w", ["v"])
         for site in (u, *rest):
             site.write([("insert", "R", Y)])
-        _sync(ground, w, u)
+        sync(ground, w, u)
         w.expire(u.inc)
         u.write([("insert", "R", X)])
         for site in rest:
-            _sync(ground, site, u)
+            sync(ground, site, u)
         for _ in range(2):
-            _sync(ground, u, w)
+            sync(ground, u, w)
             for site in rest:
-                _sync(ground, site, u)
+                sync(ground, site, u)
         if w.rows("v") != u.rows("v"):
             raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(u.rows('v'))}")
 
@@ -289,11 +287,11 @@ def listed_by_name(shortcuts):
     the greater name. a has to come to m, where o is known, and the two only leave each other files.
     """
     for relation in "RKBW":
-        ground, a, m = _two_groups(shortcuts, "a", "m", relation)
+        ground, a, m = two_groups(shortcuts, "a", "m", relation)
         o = Site(ground, "o", relation)
         o.write([("insert", relation, X)])
         for site, other in ((_copied(ground, o), a), (o, m)):
-            _sync(ground, site, other)
+            sync(ground, site, other)
         m.write([("insert", relation, Y)])
         if not a.groups[relation] < m.groups[relation] or not a.rows(relation)[X]:
             raise RuntimeError("the history does not set out as told")
@@ -325,138 +323,6 @@ def a_members_page(shortcuts):
             raise WrongError("x, which nobody has deleted, is lost")
 
 
-def who_was_asked(shortcuts):
-    """All are put back: a to after it had forgotten that x came and went, b and c to before x went. Whichever
-    asks the other first, and whether or not b and c have founded before: x stays dead.
-    """
-    for order in ("ab", "ba", "bca", "cba"):
-        ground, a, b, c = _two_groups(shortcuts, "abc", "", "B")
-        a.write([("insert", "B", X)])
-        for other in (b, c):
-            _sync(ground, a, other)
-        backups = {site: site.backup() for site in (b, c)}
-        a.write([("delete", "B", X)])
-        for _ in range(2):
-            for other in (b, c):
-                _sync(ground, a, other)
-        a.collect()
-        if a.tables["B"]:
-            raise RuntimeError("the history does not set out as told")
-        for site, backup in {**backups, a: a.backup()}.items():
-            site.restore(backup)
-        names = {site.name: site for site in (a, b, c)}
-        for reader, sender in pairwise(order):
-            ground.pull(names[reader], names[sender])
-        ground.links = {i: set(range(3)) - {i} for i in range(3)}
-        ground.settle()
-        ground.compare()
-
-
-def forget_unheard(shortcuts):
-    """a has z's row, and that z has deleted it. z goes back to between the two unnoticed, deletes the row
-    once more, and forgets the pair. Its second deletion counts like any other, and nobody would hear of it.
-    """
-    ground, z = _two_groups(shortcuts, "z", "", "B")
-    a = Site(ground, "a", "B")
-    ground.sites.append(a)
-    a.write([("insert", "B", X)])
-    z.write([("insert", "B", X)])
-    backup = z.backup()
-    z.write([("delete", "B", X)])
-    _sync(ground, a, z)
-    z.load(backup)
-    z.write([("delete", "B", X)])
-    z.collect()
-    if a.rows("B")[X] != 1:
-        raise RuntimeError("the history does not set out as told")
-    _sync(ground, a, z)
-    ground.links = {0: {1}, 1: {0}}
-    ground.settle()
-    ground.compare()
-
-
-def told_to_newcomers(shortcuts):
-    """o inserts x twice, and takes both from z's group to that of c and e; it is put back to before it had
-    met anybody, deletes x, and goes to z, which has nobody left to ask, and forgets the pair. m hears of that
-    from z, and brings it to e; c, whose group has taken in z's, hears of it from e alone.
-    """
-    ground, c, e, z = _two_groups(shortcuts, "ce", "z", "B")
-    o, m = (Site(ground, name, "B") for name in "om")
-    ground.sites += [o, m]
-    o.write([("insert", "B", X)])
-    backup = o.backup()
-    o.write([("insert", "B", X)])
-    for other in (z, c):
-        ground.pull(o, other)
-        ground.pull(other, o)
-    o.restore(backup)
-    o.write([("delete", "B", X)])
-    _sync(ground, o, z)
-    z.collect()
-    if len(z.tables["B"]) != 1 or c.groups == z.groups:
-        raise RuntimeError("the history does not set out as told")
-    ground.pull(m, z)
-    ground.pull(m, e)
-    ground.pull(e, m)
-    _sync(ground, c, e)
-    ground.links = {i: set(range(5)) - {i} for i in range(5)}
-    ground.settle()
-    ground.compare()
-
-
-def one_by_one(shortcuts):
-    """o's transactions write to a bag and to another relation, and a has them; o is put back to before it had
-    met anybody, and goes to b. a is put back, too, and has nobody left; it has more of what o once was than o
-    itself. So o is to come to it, for the sake of the bag.
-    """
-    ground, b, a = _two_groups(shortcuts, "b", "a", "BW")
-    ground.whole = True
-    o = Site(ground, "o", "BW")
-    o.write([("insert", relation, ("t", 0)) for relation in "BW"])
-    first, backup = o.inc, o.backup()
-    o.write([("insert", relation, ("t", 1)) for relation in "BW"])
-    _sync(ground, o, a)
-    o.restore(backup)
-    _sync(ground, o, b)
-    a.restore(a.backup())
-    a.expire(first)
-    ground.pull(a, o)
-    if "B" not in a.joined or o.rows("B") == a.rows("B"):
-        raise RuntimeError("the history does not set out as told")
-    ground.pull(o, a)
-    ground.sites = [a, o, b]
-    ground.links = {i: set(range(3)) - {i} for i in range(3)}
-    ground.settle()
-    ground.compare()
-    _leave_together(shortcuts)
-
-
-def _leave_together(shortcuts):
-    """z has forgotten that x came and went; a is put back to before x went. Both give the other up, found and
-    write: for the bag a joins anew from z, and by the names z would come to a.
-    """
-    ground, z, a = _two_groups(shortcuts, "za", "", "BW")
-    ground.whole = True
-    z.write([("insert", "B", X)])
-    _sync(ground, z, a)
-    backup = a.backup()
-    z.write([("delete", "B", X)])
-    _sync(ground, z, a)
-    z.collect()
-    for site, before, other in ((a, backup, z.inc), (z, z.backup(), a.inc)):
-        site.restore(before)
-        site.expire(other)
-        for relation in "BW":
-            site.found(relation)
-        site.write([("insert", relation, ("t", site.name)) for relation in "BW"])
-    if z.rows("B")[X] or z.groups["B"] < a.groups["B"]:
-        raise RuntimeError("the history does not set out as told")
-    ground.pull(a, z)
-    ground.links = {0: {1}, 1: {0}}
-    ground.settle()
-    ground.compare()
-
-
 def guests_wait(shortcuts):
     """v takes a file of q, which it never meets, and which does not list it. n, which has the view alone, is
     fed by c; so v can be, too, and w, which meets only v. Whether q has gone to c's group since, of which n
@@ -477,7 +343,7 @@ def guests_wait(shortcuts):
             raise RuntimeError("the history does not set out as told")
         ground.sites = [c, n, v, w]
         if stays:
-            _sync(ground, c, q)
+            sync(ground, c, q)
             ground.sites.append(q)
         ground.links = {0: {1}, 1: {0, 2}, 2: {1, 3}, 3: {2}}
         ground.settle()
@@ -486,13 +352,9 @@ def guests_wait(shortcuts):
 
 MEETINGS = {
     "guests wait": guests_wait,
-    "one by one": one_by_one,
     "a member's page": a_members_page,
     "strangers": strangers,
     "listed by name": listed_by_name,
-    "who was asked": who_was_asked,
-    "forget unheard": forget_unheard,
-    "told to newcomers": told_to_newcomers,
     "no shift": no_shift,
     "write below": write_below,
     "deaths once": deaths_once,
