@@ -277,11 +277,32 @@ def clock_goes_back(shortcuts):
     ground.heal()
 
 
+def untold_waits_not(shortcuts):
+    """t's clock is ahead; it tells c of x, deletes it, and its clock is set right. When the time of x comes,
+    x is dead: its deletion had seen it.
+    """
+    ground = Ground(0, shortcuts)
+    c, t = ground.sites = [Site(ground, name, "K", skew=skew) for name, skew in {"c": 0, "t": 1_000}.items()]
+    ground.meet_all(ground.sites)
+    t.write([("insert", "K", X)])
+    ground.pull(c, t)
+    t.write([("delete", "K", X)])
+    t.set_clock(0)
+    ground.now += 10_000
+    for site in ground.sites:
+        site.tick()
+        ground.check(site)
+    ground.heal()
+    if c.rows("K"):
+        raise WrongError("what was deleted has come back")
+
+
 HISTORIES = (
     MEETINGS
     | OF_BAGS
     | {
         "clock goes back": clock_goes_back,
+        "untold waits not": untold_waits_not,
         "ignore clocks": ignore_clocks,
         "future now": from_the_future,
         "future supersedes": from_the_future,

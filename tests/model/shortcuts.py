@@ -32,6 +32,7 @@ SHORTCUTS = {
     "floor leaves clock": "a collected stamp does not move the joiner's clock",
     "slow guests": "a joiner's clock does not pass the deletes that everyone has passed",
     "clock goes back": "a clock that is set back goes on from there under the same incarnation",
+    "untold waits not": "what was written under a clock that was ahead, and told nobody, is only told again",
     "merge on return": "a returning site merges the snapshot and keeps what was collected meanwhile",
     "no lift": "a returning site sends its unseen rows at lengths and stamps below the floor",
     "send before joining": "a returning site sends before it has a snapshot",

@@ -387,6 +387,8 @@ class Site(Groups, Membership):
         """Set the clock. It may have told that it will write nothing below a reading that now lies ahead, and
         that cannot be taken back: so it goes on as a new incarnation, and tells again, as of now, what it
         wrote under the old time. Else nobody would see what it writes before that time has come.
+
+        What it wrote under that time waits for it, told or not: it may have replaced what others have.
         """
         last = self.clock.stamp()
         mine = {self.inc, *self.retired}
@@ -411,6 +413,9 @@ class Site(Groups, Membership):
                 self.tables["K"][name, stamp] = Row(row.value, self.head, (self.inc, self.head))
                 operation = "delete" if row.value is None else "insert"
                 self.world.history.record(self, "K", operation, row.value or (name, 0), stamp, 0)
+                if "untold waits not" in self.shortcuts and row.origin[1] > self.told_at:
+                    del self.tables["K"][name, at]
+                    self.seen["K"] -= {n for n in self.seen["K"] if self.world.history.events[n].stamp == at}
         self.end()
 
     def rewound(self):

@@ -167,7 +167,7 @@ def test_a_copy_at_a_folder_says_whom_it_waits_for(site, tmp_path):
     for _ in range(2):
         before = copy.rows("r")
         report = copy.sync(stick)
-        # a's file, if it comes first, is taken whole, and c's not at all: files come in the order of their stores' ids
+        # Files come in the order of their stores' ids. If a's is first it is taken whole, and c's not at all.
         assert copy.rows("r") in (before, [(0,), (1,), (2,), (9,)])
         assert (report.received_rows, report.skipped_files) == (len(copy.rows("r")) - len(before), 0)
         assert "this site waits for " in report.held_up

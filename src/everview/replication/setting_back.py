@@ -6,8 +6,8 @@ whose clock says the same, unless more of the members that it knows say that it 
 
 Then it goes on under a new incarnation, for the old one has told that it will write nothing below readings
 that now lie ahead; and it tells again, as of now, what it wrote under the old time. The versions of that time
-wait for it here, too, as they do everywhere that has them. `Site.set_clock` in `tests/model/site.py` is the
-specification.
+wait for it here, too, as they do everywhere that has them; also those that it has told nobody, for others may
+have what they replaced. `Site.set_clock` in `tests/model/site.py` is the specification.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import logging
 import sqlite3
 
 from everview.algebra.clock import TOLERANCE_US
-from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.stamps import SHIFT, microseconds
 from everview.engines.sqlite.writing import Writing
@@ -68,7 +67,6 @@ def set_back(
         dt.timedelta(seconds=(microseconds(clock.last) - store.environment.now_us()) // 1_000_000),
         store.name or "the site",
     )
-    (told,) = connection.execute(f"SELECT ifnull(max(version), 0) FROM {TAGS}").fetchone()
     clock.restart()
     floor = max((state.floors.get(stored.relation.name, 0) for stored in relations), default=0)
     if clock.limit() < floor <= clock.farthest():  # where all were ahead nobody writes below what they forgot
@@ -82,7 +80,7 @@ def set_back(
     commit.site, commit.stamp = store.number, clock.stamp()
     limit = clock.limit()
     for stored in relations:
-        if stored.set_back(connection, knowledge.numbers[old], told, limit, commit):
+        if stored.set_back(connection, knowledge.numbers[old], limit, commit):
             store.engine.propagate(connection, (stored.delta,), writing.collect, shrinks=True)
             commit.grown = True
     for one in state.known[knowledge.incarnation].values():

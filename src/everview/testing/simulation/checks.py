@@ -77,38 +77,34 @@ def _value_what_has_come(device: Device, history: History) -> None:
     }
 
 
-def withdraw(device: Device, devices: Iterable[Device], history: History) -> list[Event]:
-    """Forget the writes that a site has taken back: its clock was set back, and nobody else has seen them.
+def set_right(device: Device, history: History, was: str) -> list[Event]:
+    """What has come by a site's clock is looked at anew: it may have been set back.
 
-    It tells them again as of now: returned are those that were the last of their key. What has come by its
-    clock is looked at anew, too.
+    Returned is what the site wrote last of a key, as the incarnation that it was, and has not come after all:
+    it tells that again as of now.
     """
-    limit, engine = device.store.clock.limit(), device.store.engine
+    limit = device.store.clock.limit()
+    last: dict[tuple[str, Row], Event] = {}
+    for number in sorted(device.come, key=_order(history)):
+        event = history.events[number]
+        last[event.relation, history.key(event.relation, event.row)] = event
     device.come = frozenset(number for number in device.come if history.events[number].stamp <= limit)
-    last: list[Event] = []
-    for name in engine.streams:
-        relation = history.program.relations.get(name)
-        if relation is None or relation.semantics is not Semantics.KEYED:
-            continue
-        ahead = [n for n in device.seen.get(name, ()) if history.events[n].stamp > limit]
-        if ahead:
-            held = versions(device.store.writer.connection, engine, name)
-            others = frozenset().union(*(d.seen.get(name, ()) for d in devices if d is not device))
-            lost = {n for n in ahead if n not in others and _at(history, name, n) not in held}
-            by_key = {_at(history, name, n)[0]: n for n in sorted(device.seen[name], key=_order(history))}
-            last += [history.events[n] for n in by_key.values() if n in lost]
-            device.seen[name] -= lost
-    return last
+    floors = device.state.floors
+    return [
+        event
+        for event in last.values()
+        if event.incarnation == was and event.stamp > max(limit, floors.get(event.relation, 0))
+    ]
 
 
 def _order(history: History) -> Callable[[int], tuple[int, str]]:
     return lambda number: (history.events[number].stamp, history.events[number].incarnation)
 
 
-def check_told_again(device: Device, history: History, withdrawn: Iterable[Event], since: int) -> None:
-    """What a site has taken back it has written again: its writes from this number on say the same."""
+def check_told_again(device: Device, history: History, ahead: Iterable[Event], since: int) -> None:
+    """What a site wrote ahead of its time it has told again: its writes from this number on say the same."""
     told = {(e.relation, e.action, e.row) for e in history.events[since:]}
-    for event in withdrawn:
+    for event in ahead:
         key = history.key(event.relation, event.row)
         said = {
             (action, row)
@@ -117,7 +113,7 @@ def check_told_again(device: Device, history: History, withdrawn: Iterable[Event
         }
         same = (event.action, event.row) in said if event.action == "insert" else said
         if not same:
-            raise Wrong(f"{device.name} took back {event.action} {event.relation}{event.row} and lost it")
+            raise Wrong(f"{device.name} has not told {event.action} {event.relation}{event.row} again")
 
 
 def _at(history: History, name: str, number: int) -> tuple[Row, int, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from everview.testing.simulation.checks import check_device, check_told_again, retold, withdraw
+from everview.testing.simulation.checks import check_device, check_told_again, retold, set_right
 from everview.testing.simulation.clocks import Clocks
 from everview.testing.simulation.crashes import Crashed
 from everview.testing.simulation.device import Device
@@ -92,7 +92,7 @@ class World:
         `after` is told of the end, whatever became of it: it looks what is in the store. `returns` is True
         when the device may tell again what it told before.
         """
-        before = _membership(device)
+        before, was = _membership(device), device.incarnation
         with self.surviving(device, crash, after):
             yield
         after_it = _membership(device)
@@ -102,7 +102,7 @@ class World:
         now = 0 if self.case.large else self.clocks.now_us
         looks = (device.store, device.incarnation, head, joined, dict(device.seen), now, standings(device))
         if looks != device.checked:  # an exchange says much that changes nothing
-            self.check(device, returned=changed or returns)
+            self.check(device, was=was if changed or returns else "")
             device.checked = (*looks[:4], dict(device.seen), *looks[5:])
         self.note(f"  {device.name} {device.incarnation[:4]} at {head}")
 
@@ -125,14 +125,17 @@ class World:
             device.rewound_from = None
             self.counts["rewinds found out"] += 1
 
-    def check(self, device: Device, *, returned: bool = False) -> None:
-        """Everything that must hold of a device now."""
+    def check(self, device: Device, *, was: str = "") -> None:
+        """Everything that must hold of a device now.
+
+        `was` is the incarnation that it had before, where it may tell again what it told before.
+        """
         note_forgotten(self.history, device, self.devices.values())
         note_published(device, self.history)
         events = len(self.history.events)
-        withdrawn = withdraw(device, self.devices.values(), self.history) if returned else ()
-        self.counts["told again"] += retold(device, self.history, returned=returned)
-        check_told_again(device, self.history, withdrawn, events)
+        ahead = set_right(device, self.history, was) if was else ()
+        self.counts["told again"] += retold(device, self.history, returned=bool(was))
+        check_told_again(device, self.history, ahead, events)
         if not self.case.large:
             check_device(device, self.history, transfers=self.case.transfers)
 

@@ -320,22 +320,15 @@ class KeyedRelation(StoredRelation):
         held = f"SELECT ifnull(max(stamp), 0) FROM {self.table.name} WHERE stamp <= ?"
         return int(connection.execute(held, (limit,)).fetchone()[0])
 
-    def set_back(
-        self, connection: sqlite3.Connection, number: int, told: int, limit: int, commit: Commit
-    ) -> int:
+    def set_back(self, connection: sqlite3.Connection, number: int, limit: int, commit: Commit) -> int:
         """Have what is above the limit wait for its time: it was taken for come under a clock that was ahead.
 
-        What the site of this number wrote of it is told again, as this commit's; and what it wrote after the
-        commit `told` nobody has, so that it need not wait. Returns how many rows were changed; the delta
-        holds what that made.
+        What the site of this number wrote of it is told again, as this commit's. Returns how many rows were
+        changed; the delta holds what that made.
         """
         names = ", ".join((*self.table.columns, "alive", "stamp", "version", "site", "seq"))
         ahead = f"FROM {self.table.name} WHERE stamp > ?"
-        connection.execute(
-            f"INSERT OR IGNORE INTO {self.future} ({names}) SELECT {names} {ahead} "
-            "AND (site <> ? OR seq <= ?)",
-            (limit, number, told),
-        )
+        connection.execute(f"INSERT OR IGNORE INTO {self.future} ({names}) SELECT {names} {ahead}", (limit,))
         again = connection.execute(
             f"UPDATE {self.table.name} SET stamp = ?, version = ?, site = 0, seq = 0 "
             f"WHERE stamp > ? AND site = ? AND alive < {TOP}",

@@ -71,7 +71,7 @@ class LocatedWorld(World):
         self.check(device)
         self.note(f"  {device.name} {device.incarnation[:4]} at {device.head}")
 
-    def check(self, device: Device, *, returned: bool = False) -> None:  # noqa: ARG002 - as above
+    def check(self, device: Device, *, was: str = "") -> None:  # noqa: ARG002 - as above
         """Everything that must hold of a place now, unless nothing has happened to its store."""
         assert isinstance(device, LocatedDevice)
         looks = (device.store, device.head, device.base, device.deaf)
