@@ -2,7 +2,8 @@
 
 from itertools import pairwise
 
-from tests.model.histories_of_groups import X, sync, two_groups
+from tests.model.ground import Ground
+from tests.model.histories_of_groups import X, Y, copied, sync, two_groups
 from tests.model.site import Site
 
 
@@ -138,7 +139,31 @@ def _leave_together(shortcuts):
     ground.compare()
 
 
+def names_decide(shortcuts):
+    """o inserts x, is copied before it has met anybody, and so is the copy: c has o's row, and d knows of c. d
+    and o delete x and forget the pair; c writes y. o and c have rows of each other's, and c's group has the
+    smaller name: but only o has forgotten anything, so c comes to it.
+    """
+    ground = Ground(0, shortcuts)
+    o = Site(ground, "o", "B")
+    o.write([("insert", "B", X)])
+    c = copied(ground, o)
+    c.tick()
+    d = copied(ground, c)
+    ground.sites = [o, c, d]
+    ground.pull(o, d)
+    c.found("B")
+    d.write([("delete", "B", X)])
+    sync(ground, o, d)
+    o.collect()
+    c.write([("insert", "B", Y)])
+    if o.tables["B"] or c.groups["B"] > o.groups["B"]:
+        raise RuntimeError("the history does not set out as told")
+    ground.heal()
+
+
 OF_BAGS = {
+    "names decide": names_decide,
     "one by one": one_by_one,
     "who was asked": who_was_asked,
     "forget unheard": forget_unheard,

@@ -148,7 +148,7 @@ def return_anywhere(shortcuts):
 
     (Told without the rule on stores that were all put back, by which the two would see it.)
     """
-    run_copies(460, shortcuts | {"who was asked"})
+    run_copies(460, shortcuts | {"who was asked", "names decide"})
 
 
 def older_whole(shortcuts):
@@ -250,7 +250,7 @@ def views_wait(shortcuts):
             raise WrongError(f"w shows {dict(w.rows('v'))}, not {dict(u.rows('v'))}")
 
 
-def _copied(ground, site):
+def copied(ground, site):
     twin = Site(ground, f"{site.name}c", site.hosts)
     twin.load(site.backup())
     twin.renew()
@@ -266,7 +266,7 @@ def strangers(shortcuts):
         m, t, o = (Site(ground, name, relation) for name in "mto")
         ground.meet_all([m, t], "a")
         o.write([("insert", relation, X)])
-        twin = _copied(ground, o)
+        twin = copied(ground, o)
         ground.pull(twin, m)
         ground.pull(m, twin)
         o.write([("delete", relation, X)])
@@ -290,7 +290,7 @@ def listed_by_name(shortcuts):
         ground, a, m = two_groups(shortcuts, "a", "m", relation)
         o = Site(ground, "o", relation)
         o.write([("insert", relation, X)])
-        for site, other in ((_copied(ground, o), a), (o, m)):
+        for site, other in ((copied(ground, o), a), (o, m)):
             sync(ground, site, other)
         m.write([("insert", relation, Y)])
         if not a.groups[relation] < m.groups[relation] or not a.rows(relation)[X]:
@@ -311,7 +311,7 @@ def a_members_page(shortcuts):
         m, t, o = (Site(ground, name, relation) for name in "mto")
         ground.meet_all([m, t], "a")
         o.write([("insert", relation, X)])
-        twin = _copied(ground, o)
+        twin = copied(ground, o)
         ground.pull(twin, m)
         ground.pull(m, twin)
         o.found(relation)

@@ -59,6 +59,7 @@ SHORTCUTS = {
     "strangers": "who has the rows of a store that was copied reads on when the original comes",
     "listed by name": "of who comes over only those of a greater group are listed before they ask",
     "who was asked": "of stores that were all put back, the one that is asked founds, whatever others forgot",
+    "names decide": "of two who have to come to each other, the names decide, whatever one forgot of a bag",
     "forget unheard": "a site forgets pairs of a bag of which nobody has heard",
     "told to newcomers": "what was forgotten of a bag is told on by those who joined since, not by members",
     "one by one": "a relation that has to go to another group, or to found one, does so without the others",

@@ -22,12 +22,18 @@ def strangers(site, relation):
 def compare(site, relation, told, sender):
     """Whether we have to join anew from a sender, and it from us.
 
-    What was forgotten of a bag comes first: nobody can be asked for it any more.
+    What was forgotten of a bag comes first: nobody can be asked for it any more. And where each has to come
+    to the other, who has forgotten pairs that the other may have half of stays.
     """
     lacks = _lacks(site, relation, site.own(relation)[0], _groups(site, relation), told.cancelled)
     if lacks != outlives(site, relation, told, sender):
         return lacks, not lacks
-    return is_behind(site, relation, told, sender), is_ahead(site, relation, told, sender)
+    behind, ahead = is_behind(site, relation, told, sender), is_ahead(site, relation, told, sender)
+    if behind and ahead and relation == "B" and "names decide" not in site.shortcuts:
+        halves = _halves(site.own(relation)[0], told.cancelled)
+        if halves != _halves(_vector(relation, told, sender), site.cancelled):
+            return halves, not halves
+    return behind, ahead
 
 
 def is_behind(site, relation, told, sender):
@@ -89,6 +95,13 @@ def _lacks(site, relation, vector, groups, cancelled):
         relation == "B"
         and "who was asked" not in site.shortcuts
         and any(group in groups and not forgotten <= vector for group, forgotten in cancelled.items())
+    )
+
+
+def _halves(vector, cancelled):
+    """Whether pairs of a bag were forgotten of which this vector may cover one half, and not the other."""
+    return any(
+        not gone <= vector and any(vector[inc] for inc, _ in gone.items()) for gone in cancelled.values()
     )
 
 

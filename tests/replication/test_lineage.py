@@ -101,6 +101,33 @@ def test_a_copy_of_a_store_that_never_spoke_does_not_bring_back_what_is_deleted(
     check(assert_equal(original, *sites.values()), 2, 3)
 
 
+@pytest.mark.parametrize("smaller", [False, True])
+@pytest.mark.parametrize("first", ["o", "c"])
+def test_of_two_that_have_rows_of_each_other_the_one_that_has_forgotten_stays(
+    world, tmp_path, first, smaller
+):
+    """A copy is copied, too: the original goes to that one's group, which knows of the first, as that does of
+    the original. Rows of a bag whose deletion was forgotten would come back from there.
+    """
+    sites = {"o": world.site("o", tmp_path / "o.db")}
+    write_some(sites["o"], 1)
+    write_some(sites["o"], 2)
+    for name, source in ("co", "dc") if smaller else ("do", "cd"):
+        copy_store(sites[source], tmp_path / f"{name}.db")
+        sites[name] = world.site(name, tmp_path / f"{name}.db")
+    o, c, d = (sites[name] for name in "ocd")
+    o.sync(d)
+    list(c.replica.batch(0))  # it founds alone
+    for name, rows in (("r", [(1, "x")]), ("g", [(1,), (1,)]), ("w", [(1,)]), ("k", [(1, "o")])):
+        d.delete(name, rows)
+    talk(o, d)
+    assert o.replica.collect() > 0
+    write_some(c, 3)
+    (o if first == "o" else c).sync(c if first == "o" else o)
+    talk(o, c, d, rounds=6)
+    check(assert_equal(o, c, d), 2, 3)
+
+
 @pytest.mark.parametrize("page_rows", [1, 20_000])
 def test_who_joins_anew_keeps_what_it_was_not_sent_as_a_member(world, tmp_path, page_rows):
     """m has rows of o by a copy, and reads o for the first time as o joins its group: it is not sent what it

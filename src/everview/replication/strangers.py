@@ -36,15 +36,28 @@ def compare(
 ) -> tuple[bool, bool]:
     """Whether we have to join anew from a sender, and it from us; `groups` are the sender's.
 
-    What was forgotten of a bag comes first: nobody can be asked for it any more.
+    What was forgotten of a bag comes first: nobody can be asked for it any more. And where each has to come
+    to the other, who has forgotten pairs that the other may have half of stays.
     """
     ours, gone = membership.own(relation).vector, cancelled_of(told, sender, relation)
     lacks = _lacks(ours, _groups(membership, relation), gone)
     if lacks != outlives(membership, relation, told, sender, groups):
         return lacks, not lacks
-    return (
-        is_behind(membership, relation, told, sender),
-        is_ahead(membership, relation, told, sender, groups),
+    behind = is_behind(membership, relation, told, sender)
+    ahead = is_ahead(membership, relation, told, sender, groups)
+    if behind and ahead:
+        halves = _halves(ours, gone)
+        forgotten = membership.state.cancelled.get(relation, {})
+        if halves != _halves(_vector(told, sender, relation), forgotten):
+            return halves, not halves
+    return behind, ahead
+
+
+def _halves(vector: Mapping[str, int], cancelled: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether pairs of a bag were forgotten of which this vector may cover one half, and not the other."""
+    return any(
+        not covers(vector, gone) and any(vector.get(writer, 0) for writer in gone)
+        for gone in cancelled.values()
     )
 
 
