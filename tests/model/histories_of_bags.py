@@ -140,8 +140,8 @@ def _leave_together(shortcuts):
 
 
 def names_decide(shortcuts):
-    """o inserts x, is copied before it has met anybody, and so is the copy: c has o's row, d knows of c. d and
-    o delete x and forget the pair; c writes y. o and c have rows of each other's, and c's group has the
+    """o inserts x, is copied before it has met anybody, and so is the copy: c has o's row, d knows of c. d
+    and o delete x and forget the pair; c writes y. o and c have rows of each other's, and c's group has the
     smaller name: but only o has forgotten anything, so c comes to it.
     """
     ground = Ground(0, shortcuts)
