@@ -237,6 +237,33 @@ def test_a_store_that_was_put_back_to_before_it_met_anyone_is_recognised_though_
     check(assert_equal(a, b), 1, 2)
 
 
+def test_a_store_that_was_put_back_with_what_lies_beside_it_is_known_when_it_is_put_back_alone(
+    world, tmp_path
+):
+    """The first time a peer finds out. The second time the store does: who has only heard of it could not."""
+    path, b, c = tmp_path / "a.db", world.site("b"), world.site("c")
+    world.site("a", path).close()
+    backup = path.read_bytes()
+    a = world.site("a", path)
+    first = a.status()["incarnation"]
+    write_some(a, 1)
+    a.sync(b)
+    a.close()
+    path.write_bytes(backup)
+    Lineage(str(path), in_memory=False).side_file.unlink()
+    a = world.site("a", path)
+    b.sync(a)
+    a.close()
+    b.sync(c)
+    path.write_bytes(backup)
+    a = world.site("a", path)
+    assert a.status()["incarnation"] != first
+    write_some(a, 2)
+    a.sync(c)
+    talk(a, b, c)
+    check(assert_equal(a, b, c), 1, 2)
+
+
 def test_an_expired_member_returns_with_its_own_writes(world):
     a, b, c = world.sites(3)
     write_some(a, 1)

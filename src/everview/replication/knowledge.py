@@ -150,6 +150,11 @@ class Knowledge:
             if not self.store.engine.inputs_of(stream):
                 self.state.inputs[stream] = inputs
 
+    def former(self) -> list[str]:
+        """The incarnations that were given up and went by this site's name, the first ones first."""
+        names = self.state.names
+        return [one for one in self.state.expired if names.get(one) == names[self.incarnation]]
+
     def incarnations(self) -> dict[int, str]:
         """Number → incarnation."""
         return {0: self.incarnation} | {number: inc for inc, number in self.numbers.items()}

@@ -116,7 +116,7 @@ class Teller:
                 fill(self._knowledge, connection, writing)
         if strange is not None or is_new:
             # So that it is not taken for strange again before it has spoken.
-            self._lineage.show(store, self._knowledge.incarnation)
+            self._lineage.show(store, self._knowledge.incarnation, self._knowledge.former)
 
     # Who and where.
 
@@ -187,7 +187,7 @@ class Teller:
                 if self._knowledge.changed:
                     with self._store.writing() as writer:
                         self._knowledge.save(writer)
-                self._lineage.show(self._store, self._knowledge.incarnation)
+                self._lineage.show(self._store, self._knowledge.incarnation, self._knowledge.former)
             except BaseException:
                 self._knowledge.forget()
                 raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,8 +82,11 @@ class Lineage:
     def _here(file: str) -> str:
         return f"{os.stat(file).st_ino} {file}"  # noqa: PTH116 - as the path was given
 
-    def show(self, store: Store, incarnation: str) -> None:
-        """Remember, before anything is told, up to which commit others may know this store."""
+    def show(self, store: Store, incarnation: str, former: Callable[[], Iterable[str]]) -> None:
+        """Remember, before anything is told, up to which commit others may know this store.
+
+        And who it was before: that is not beside the file where all of it was put back, and a peer found out.
+        """
         if self._file is None:
             return
         connection = store.writer.connection
@@ -91,7 +95,7 @@ class Lineage:
         ).fetchone()
         if (incarnation, head, revision) == self._shown:
             return
-        self._write(incarnation, head, revision)
+        self._write(incarnation, head, revision, former())
         if shown < head or not shown:
             with store.writing() as writer:
                 writer.execute(f"UPDATE {STORE} SET shown = ?", (max(head, 1),))
@@ -106,11 +110,10 @@ class Lineage:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _write(self, incarnation: str, head: int, revision: int) -> None:
+    def _write(self, incarnation: str, head: int, revision: int, before: Iterable[str]) -> None:
         told = self._read()
-        former = [] if told is None else told.former
-        if told is not None and told.incarnation != incarnation:
-            former = [*former, told.incarnation][-_FORMER:]
+        known = [] if told is None else [*told.former, told.incarnation]
+        former = [one for one in dict.fromkeys((*before, *known)) if one != incarnation][-_FORMER:]
         new = Path(f"{self.side_file}.new")
         # Not forced to the disk: that matters only if a power loss and a restored backup come together, and
         # then the first peer that has met the store finds out by its tags.
