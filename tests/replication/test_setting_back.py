@@ -43,10 +43,26 @@ def test_what_was_written_ahead_of_time_is_seen_when_the_clock_is_right(world, t
     assert "this clock was ahead by 365 days" in caplog.text
     assert a.rows("k") == b.rows("k") == [(1, "right"), (3, "right")]
     assert a.rows("c") == b.rows("c") == [("right", 2)]
-    assert not a.status()["replication"]["from_the_future"]  # nobody had heard of it before
+    assert a.status()["replication"]["from_the_future"] == 3  # told or not, it may have replaced what was
     a.insert("k", [(1, "later")])
     talk(a, b)
     assert a.rows("k") == b.rows("k") == [(1, "later"), (3, "right")]
+    world.seconds += 366 * DAY
+    talk(a, b)
+    assert a.rows("k") == b.rows("k") == [(1, "right"), (3, "right")]
+
+
+def test_what_was_deleted_ahead_of_time_and_told_nobody_stays_deleted(world, tmp_path):
+    a, b = site(world, "a"), site(world, "b", tmp_path / "b.db", 2 * DAY)
+    b.insert("k", [(1, "ahead"), (2, "ahead")])
+    talk(a, b)
+    b.delete("k", [(1,)])
+    b = set_right(world, b, tmp_path / "b.db")
+    talk(a, b)
+    assert a.rows("k") == b.rows("k") == [(2, "ahead")]
+    world.seconds += 3 * DAY
+    talk(a, b)
+    assert a.rows("k") == b.rows("k") == [(2, "ahead")]
 
 
 def test_what_others_have_heard_of_waits_for_its_time_everywhere(world, tmp_path):
