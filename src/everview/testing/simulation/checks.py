@@ -11,7 +11,7 @@ from everview.language.relations import Semantics
 from everview.testing.simulation.device import Device
 from everview.testing.simulation.lattices import fingerprint, marks, versions
 from everview.testing.simulation.oracle import Event, History, Numbers
-from everview.testing.simulation.published import contradiction, foreign, last_published
+from everview.testing.simulation.published import contradiction, foreign, last_published, note_published
 from everview.testing.simulation.reach import Links, Reach
 
 Row = tuple[Any, ...]
@@ -67,7 +67,8 @@ def _but(history: History, name: str, keys: set[Row], rows: Counter[Row]) -> Cou
 
 def _value_what_has_come(device: Device, history: History) -> None:
     limit = device.store.clock.limit()
-    device.replica.tick()
+    if device.replica.tick():
+        note_published(device, history)  # versions came by a clock that was moved just now
     device.come |= {
         number
         for whole, numbers in device.seen.items()
