@@ -74,6 +74,8 @@ def outcomes(area, seconds, seeds, workers):
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(workers, gc.set_threshold, (50_000, 10, 10)) as pool:
         yield from pool.imap_unordered(run, seeds)
+        pool.close()  # who is waiting for more goes home, and is not interrupted
+        pool.join()
 
 
 def attempt(area, seconds, seed):
