@@ -20,7 +20,7 @@ import msgspec
 from everview.engines.sqlite.engine import Engine, OnChange
 from everview.engines.sqlite.partials import ENTRIES
 from everview.engines.sqlite.parts import Position
-from everview.engines.sqlite.published import ROWS, STANDING, Published, Standing, Told
+from everview.engines.sqlite.published import ROWS, STANDING, Later, Published, Standing, Told
 from everview.engines.sqlite.store import Store
 from everview.errors import WireError
 from everview.language.limits import LONGEST
@@ -93,9 +93,9 @@ def wanted(engine: Engine, connection: sqlite3.Connection) -> list[str]:
 # The authority.
 
 
-def new_epoch(store: Store, above: int = 0) -> int:
+def new_epoch(store: Store, above: int = 0) -> Later:
     """Return an epoch above another, and above all that this site took before, even if it forgot them."""
-    return max(store.clock.stamp(), above) + 1 + store.environment.tag() % _CHANCE
+    return Later(max(store.clock.stamp(), above), 1 + store.environment.tag() % _CHANCE)
 
 
 def defend(store: Store, message: Message, rights: Rights) -> None:

@@ -26,7 +26,7 @@ from everview.engines.sqlite.hosting import (
     wanted_streams,
 )
 from everview.engines.sqlite.partials import ReceivedPartials, StoredPartials, Which
-from everview.engines.sqlite.published import Published, Told
+from everview.engines.sqlite.published import Later, Published, Told
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
@@ -335,7 +335,7 @@ class Engine:
             connection.execute(f"DELETE FROM {table}")
         return rows > 0
 
-    def publish(self, connection: sqlite3.Connection, version: int, epoch: int) -> bool:
+    def publish(self, connection: sqlite3.Connection, version: int, epoch: Later) -> bool:
         """Begin to publish what this site is the authority of, in an epoch; whether that was news."""
         begun = [
             published.begin(connection, self.rows_sql(published.view.name), version, epoch)

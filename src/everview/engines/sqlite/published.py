@@ -49,6 +49,16 @@ class Standing(NamedTuple):
         return self.epoch, self.mark
 
 
+class Later(NamedTuple):
+    """An epoch to come: by chance above another, and above the one there is, whichever is greater.
+
+    An authority that was put back twice goes on twice from the same epoch: only chance tells the two apart.
+    """
+
+    above: int
+    chance: int
+
+
 class Told(NamedTuple):
     """What a page says of its rows: the sender's state, and that they are what changed in it after `start`.
 
@@ -146,7 +156,7 @@ class Published:
         how = "by change: rows that others are to have"
         circuit.step("publish", how, branches, statements, makes="", table=self.table.name)
 
-    def begin(self, connection: sqlite3.Connection, rows: str, version: int, epoch: int) -> bool:
+    def begin(self, connection: sqlite3.Connection, rows: str, version: int, epoch: Later) -> bool:
         """Publish what a SELECT of rows and multiplicities has, from now on in an epoch; whether it is news.
 
         What others have of this view they had from another store, or an earlier program: they get the whole.
@@ -184,10 +194,10 @@ class Published:
         """What is published no longer follows the view: it begins anew when it is next told of."""
         connection.execute(f"UPDATE {self.standing} SET own = 0")
 
-    def renew(self, connection: sqlite3.Connection, epoch: int) -> None:
-        """Take a new epoch, above the one there was: everybody gets the whole."""
+    def renew(self, connection: sqlite3.Connection, epoch: Later) -> None:
+        """Take a new epoch: everybody gets the whole."""
         connection.execute(
-            f"UPDATE {self.standing} SET epoch = max(epoch + 1, ?), floor = mark WHERE own", (epoch,)
+            f"UPDATE {self.standing} SET epoch = max(epoch, ?) + ?, floor = mark WHERE own", epoch
         )
 
     def is_passed(self, connection: sqlite3.Connection, at: tuple[int, int], before_us: int) -> bool:
@@ -197,7 +207,7 @@ class Published:
         found = f"SELECT own AND (contested = 0 OR taken_us <= ?) FROM {self.standing}"
         return bool(connection.execute(found, (before_us,)).fetchone()[0])
 
-    def defend(self, connection: sqlite3.Connection, epoch: int, now_us: int) -> int:
+    def defend(self, connection: sqlite3.Connection, epoch: Later, now_us: int) -> int:
         """Go above it; return how often that was done, each time within an hour of the time before."""
         self.renew(connection, epoch)
         (times,) = connection.execute(
