@@ -187,7 +187,7 @@ class World(Meetings):
     # Faults.
 
     def restore(self, site):
-        if site not in self.anchors and site in self.backups and not self._shown(site, self.backups[site]):
+        if site not in self.anchors and site in self.backups:
             had = set(site.hosts)
             site.restore(self.backups[site])
             if not had <= site.hosts:
@@ -201,16 +201,6 @@ class World(Meetings):
         """
         for at in set(self.links[self.sites.index(site)]):
             self.link(at, {self.sides.index(self.sides[at])} - {at})
-
-    def _shown(self, site, backup):
-        """Whether a view may show what the backup lacks: no base would know of it any more."""
-        heads = [
-            at[0]
-            for s in self.sites
-            for (inc, x), at in s.cursors.items()
-            if inc == site.inc and x in s.received
-        ]
-        return site.inc != backup["inc"] or max(heads, default=0) > backup["head"]
 
     def copy(self, site):
         if site in self.anchors or len(self.sites) > 5:

@@ -26,6 +26,9 @@ class Groups:
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
+        self.moved = (
+            set()
+        )  # (incarnation, relation, group): it says itself that it has gone from there to another
         self.cancelled = {}  # group → a vector over what was forgotten of B there, by us or by whom we joined
 
     def group(self, stream):
@@ -107,10 +110,23 @@ class Groups:
         if group is None or "views wait" in self.shortcuts:  # ✗ None: sent before joining
             return True
         parts = list(zip(VIEWS[view].inputs, group, strict=True))
-        return any(
-            all(self.members.get((inc, *part), 0) % 2 and (inc, *part) in self.sponsors for part in parts)
-            for inc in {holder[0] for holder in self.members}
-        )
+        return any(all(self._is_there(inc, *part) for part in parts) for inc in {h[0] for h in self.members})
+
+    def _is_there(self, inc, relation, group):
+        holder = (inc, relation, group)
+        return self.members.get(holder, 0) % 2 and holder in self.sponsors and holder not in self.moved
+
+    def note_moved(self, groups, absorbed, sender):
+        """Who was in a view's group, and tells of another that has absorbed that one, feeds it no longer."""
+        for view in self.received if "gone over stay" not in self.shortcuts else ():
+            if view not in groups or groups[view] is None or view not in self.groups:
+                continue
+            for relation, ours, theirs in zip(
+                VIEWS[view].inputs, self.groups[view], groups[view], strict=True
+            ):
+                self.moved.discard((sender, relation, theirs))
+                if ours != theirs and ours in absorbed.get(relation, ()):
+                    self.moved.add((sender, relation, ours))
 
     def leave_the_lost(self):
         """Nobody is left who could feed a view: it is in no group, and joins whichever is there next.
@@ -155,6 +171,8 @@ class Groups:
         those whom it meets may never hear of that group.
         """
         strange = False
+        self.note_moved(groups, told.absorbed, sender)
+        self.leave_the_lost()
         words = self._compare(groups, told, sender)
         for stream, theirs in groups.items():
             ours = self.groups.get(stream)

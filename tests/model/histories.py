@@ -7,6 +7,7 @@ from tests.model.driver import run
 from tests.model.ground import Ground, WrongError
 from tests.model.histories_of_bags import OF_BAGS
 from tests.model.histories_of_groups import MEETINGS
+from tests.model.histories_of_views import OF_VIEWS
 from tests.model.site import Site
 from tests.model.sync import push, receive
 
@@ -300,6 +301,7 @@ def untold_waits_not(shortcuts):
 HISTORIES = (
     MEETINGS
     | OF_BAGS
+    | OF_VIEWS
     | {
         "clock goes back": clock_goes_back,
         "untold waits not": untold_waits_not,

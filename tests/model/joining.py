@@ -34,6 +34,7 @@ def merge(site, stream, arrived, page):
             shift(site, stream, page)
     if "drop the dead" in site.shortcuts and stream in site.received:
         arrived = {k: r for k, r in arrived.items() if k[0] == "l"} | alive_on_arrival(site, stream, arrived)
+    before = live_ids(site.kinds, table, site.valued) if stream in site.received else set()
     for key, row in arrived.items():
         held = table.get(key)
         if held is None:
@@ -57,6 +58,8 @@ def merge(site, stream, arrived, page):
         elif "echo" in site.shortcuts:
             table[key] = held._replace(version=site.head)
             grown += 1
+    if stream in site.received and "revived unseen" not in site.shortcuts:
+        revive(site, stream, before)
     if returning and stream in site.kinds and "no lift" not in site.shortcuts:
         lift(site, stream, unseen - arrived.keys(), page)
     if from_another and stream in ("R", "K") and "deaths once" not in site.shortcuts:
@@ -67,6 +70,15 @@ def merge(site, stream, arrived, page):
         live = live_ids(site.kinds, table, site.valued)
         site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
     return grown
+
+
+def revive(site, view, before):
+    """A derivation that comes to live gets a new version: who reads from here may have forgotten it."""
+    table = site.tables[view]
+    live = live_ids(site.kinds, table, site.valued)
+    for key, row in table.items():
+        if key[0] == "d" and live.issuperset(key[3]) and not before.issuperset(key[3]):
+            table[key] = row._replace(version=site.head)
 
 
 def catch_up(site, arrived, page):

@@ -6,6 +6,7 @@ returns takes a new incarnation, so an even length is final. Vectors travel in t
 that a member has a death also knows everyone whom that member had sponsored before.
 """
 
+from tests.model.ended import Ended
 from tests.model.strangers import strangers
 from tests.model.views import VIEWS
 
@@ -13,7 +14,7 @@ from everview.algebra.clock import Stamp
 from everview.algebra.lattices import VersionVector
 
 
-class Membership:
+class Membership(Ended):
     """The part of a site that decides what is stable."""
 
     def start_membership(self):
@@ -22,6 +23,7 @@ class Membership:
         self.members = {}  # (incarnation, stream, group) → causal length
         self.sponsors = {}  # (incarnation, stream, group) → whose snapshot it joined from
         self.heard, self.expired_at, self.steps = {}, {}, 0
+        self.start_ended()
         self.retired = set()  # own incarnations that are no more, whoever lists them
 
     def wholes(self):
@@ -116,7 +118,7 @@ class Membership:
             if length > self.members.get(holder, 0):
                 self.members[holder] = length
                 if length % 2 == 0:
-                    self.expired_at.setdefault(holder[0], self.steps)
+                    self.end_of(holder[0])
         for inc in {**self.expired_at, **dict.fromkeys(self.retired)}:
             self.expire(inc)  # whatever it says it holds since
         self.sponsors.update(sponsors)
@@ -162,6 +164,6 @@ class Membership:
         if inc == self.inc or not held:
             return
         self.steps += 1
-        self.expired_at.setdefault(inc, self.steps)
+        self.end_of(inc)
         for holder in held:
             self.members[holder] += 1

@@ -351,6 +351,8 @@ class Site(Groups, Membership):
             "heard",
             "expired_at",
             "retired",
+            "settled",
+            "moved",
             "steps",
             "shown",
         )
@@ -369,6 +371,13 @@ class Site(Groups, Membership):
             old = self.inc
             self.renew()
             self.retire(old)
+
+    def begin_anew(self):
+        """A view has more than there is: with a new incarnation nobody takes it for one that still has it."""
+        old = self.inc
+        self.renew()
+        self.retire(old)
+        self.world.count("voided")
 
     def renew(self):
         """A new incarnation: it holds what it held and is a member of nothing yet, so it must join again."""

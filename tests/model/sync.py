@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.model.admission import START, cursor, join, listed, wanted
+from tests.model.ended import RENEW, TAKE
 from tests.model.joining import merge
 from tests.model.strangers import strangers
 from tests.model.views import VIEWS
@@ -65,6 +66,8 @@ class Page:
     wants: list
     hosts: list
     provisional: dict
+    ended: set
+    settled: set
     end: int = 0
     staged: Any = field(default=None)
 
@@ -223,6 +226,8 @@ def read(site, froms, after, limit, asked):
         [s for s in [*site.bases, *site.received] if s not in site.joined],
         [*site.bases, *site.received],
         {s: (sponsor, *cursor(site, sponsor, s)) for s, (sponsor, _) in site.provisional.items()},
+        set(site.expired_at),
+        {view for view in site.received if site.is_sound(view)},
     )
 
 
@@ -281,6 +286,13 @@ def apply(site, page, rows, *, partial=False):
     streams = wanted(site, page)
     if not streams:
         return None
+    views = {view: site.is_evident(view, page) for view in streams if view in site.received}
+    weighed = {site.weigh(view, page) for view in views}
+    if RENEW in weighed:
+        site.begin_anew()
+    if weighed - {TAKE}:
+        return None
+    site.settled -= {view for view in views if view not in site.joined}
     site.begin()
     grown = 0
     lost = "cursor first" in site.shortcuts and site.world.crash_now(site)
@@ -313,6 +325,7 @@ def apply(site, page, rows, *, partial=False):
         head = (page.end or page.upto, page.tags[page.end or page.upto])
         site.cursors[page.sender, stream] = max(site.cursors.get((page.sender, stream), START), head)
         site.cursors[page.sender, None] = max(site.cursors.get((page.sender, None), START), head)
+    site.settled |= {view for view, evident in views.items() if evident}
     site.believe(page.known, page.agreed, apart)
     site.end()
     return grown

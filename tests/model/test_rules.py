@@ -9,6 +9,7 @@ from tests.model.disasters import run_disasters
 from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
 from tests.model.histories import HISTORIES
+from tests.model.losses import run_losses
 from tests.model.shortcuts import RIGHT, SHORTCUTS
 from tests.model.table import FIRST, fails
 from tests.model.transactions import run_transactions
@@ -56,6 +57,14 @@ def test_the_right_rules_show_no_half_of_a_transaction():
         run_transactions(seed)
     with pytest.raises(WrongError, match="half of a transaction"):
         run_transactions(684, frozenset(["one by one"]))
+
+
+def test_the_right_rules_survive_losses():
+    """Among them runs in which nobody but a view has heard of what is lost, or knows whose store it was."""
+    counts = Counter()
+    for seed in [*range(150), 3_426, 3_552, 4_340, 7_978, 21_366, 47_927]:
+        counts += run_losses(seed)
+    assert counts["voided"] > 10
 
 
 @pytest.mark.parametrize("shortcut", sorted(FIRST))

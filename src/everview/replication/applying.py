@@ -37,6 +37,9 @@ class Cut(Arriving):
         """Join all rows of these streams, then floors, vectors and cursors; return how many rows grew."""
         state = self.knowledge.state
         joining = {name for name in streams if name not in state.joined and self.page.froms[name] == 0}
+        evident = [
+            name for name in streams if not self.engine.streams[name].is_base and self._is_evident(name)
+        ]
         returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
         for name in [name for name in returning if not self.engine.streams[name].is_base]:
             self._clear(name)
@@ -63,6 +66,7 @@ class Cut(Arriving):
         grown += partials.take(self.sender, self.page, self.commit.version, self.on_change)
         state.dropped += arrivals.dropped + partials.dropped
         self.commit.grown |= grown > 0
+        state.settled = sorted({*evident, *(name for name in state.settled if name not in joining)})
         self._note(streams)
         self._note_published(arrivals)
         self._note_partials(partials)

@@ -15,6 +15,7 @@ from everview.engines.sqlite.engine import Engine, OnChange
 from everview.engines.sqlite.names import TAGS
 from everview.engines.sqlite.relations.commit import Commit
 from everview.errors import WireError
+from everview.replication.ended import Verdict, is_evident, weigh
 from everview.replication.gossip import Tidings
 from everview.replication.knowledge import Knowledge
 from everview.replication.membership import join
@@ -43,6 +44,8 @@ class Outcome(Enum):
     """The sender is expired, or of another group, or may write nothing here."""
     LEFT = "left"
     """The sender is of a smaller group, or this site was given up: it joins anew, and asks again."""
+    OVER = "over"
+    """This site has of a view what stores that are over have told nobody else: it joins anew."""
     REWOUND = "rewound"
     """The sender knows more of this site than it does itself: its store went back in time."""
 
@@ -144,9 +147,14 @@ class Arriving:
                 self.knowledge.groups.found(self.page.froms)  # for the sender to come to, with all of it
                 return Outcome.REFUSED
             if stream not in state.joined and not self._may_join(stream, start, cursor):
-                return Outcome.UNLISTED
+                return Outcome.UNLISTED if self._is_fed(stream) else Outcome.REFUSED
             news |= self.page.head >= cursor.head
             streams[stream] = self._lists_us(stream)
+        weighed = {self._weigh(stream) for stream in streams if not self.engine.streams[stream].is_base}
+        if Verdict.RENEW in weighed:
+            return Outcome.OVER
+        if Verdict.REFUSE in weighed:
+            return Outcome.REFUSED
         if not streams and not self.engine.streams.keys().isdisjoint(self.gossip.groups):
             return Outcome.REFUSED
         if (
@@ -156,6 +164,16 @@ class Arriving:
         if not streams:
             return Outcome.REFUSED
         return streams if news else Outcome.STALE
+
+    def _weigh(self, view: str) -> Verdict:
+        joins = self.page.froms[view] == 0 and view not in self.knowledge.state.joined
+        evident = self._is_evident(view)
+        return weigh(self.knowledge.membership, view, self._theirs, evident=evident, joins=joins)
+
+    def _is_evident(self, view: str) -> bool:
+        """Whether the sender has of a view, as to stores that are over, no more than there is."""
+        membership = self.knowledge.membership
+        return is_evident(membership, view, self._theirs, self.gossip, self.tidings, self.sender)
 
     @property
     def published(self) -> frozenset[str]:
@@ -201,6 +219,11 @@ class Arriving:
         return self.knowledge.groups.may_join(
             stream, self.gossip, self.sender, start, cursor, has, listed=listed
         )
+
+    def _is_fed(self, stream: str) -> bool:
+        """Whether the sender is in a group in which somebody is left to feed a view; it may not know."""
+        groups, theirs = self.knowledge.groups, self.gossip.groups.get(stream)
+        return theirs is None or self.engine.streams[stream].is_base or groups.is_fed(stream, theirs[0])
 
     def _has(self, stream: str) -> Told:
         """What the sender has of a stream; of a view, of its inputs joined."""

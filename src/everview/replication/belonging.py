@@ -7,7 +7,7 @@ specification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -176,10 +176,34 @@ class Belonging:
             all(
                 self.membership.lists(incarnation, relation, name)
                 and name in groups_of(self.membership, incarnation, relation)
+                and name not in self.state.gone_over.get(incarnation, {}).get(relation, ())
                 for relation, name in zip(inputs, names, strict=True)
             )
             for incarnation in self.state.members
         )
+
+    def note_gone_over(self, groups: Mapping[str, list[str]], sender: str) -> bool:
+        """Who was in a view's group, and tells of another that has absorbed that one, feeds it no longer.
+
+        Returns whether that is news. It goes on to be listed there, like all who have left: what it has not
+        seen may not be forgotten. But where all have gone over a view would wait for nobody.
+        """
+        gone = {name: set(left) for name, left in self.state.gone_over.get(sender, {}).items()}
+        for view in groups.keys() & self.membership.wanted.keys():
+            ours, (theirs, *_) = self.group(view), groups[view]
+            if self.membership.is_base(view) or ours is None:
+                continue
+            parts = zip(self.inputs(view), ours.split("+"), theirs.split("+"), strict=False)
+            for relation, our, their in parts:
+                left = gone.setdefault(relation, set())
+                left.discard(their)
+                if our != their and our in groups.get(relation, [""])[1:]:
+                    left.add(our)
+        found = {name: sorted(left) for name, left in gone.items() if left}
+        before = self.state.gone_over.pop(sender, {})
+        if found:
+            self.state.gone_over[sender] = found
+        return found != before
 
     def leave_the_lost(self) -> set[str]:
         """Leave every group in which nobody is left who could feed a view; return the views.

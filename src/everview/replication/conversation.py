@@ -361,6 +361,9 @@ class Conversation(Understanding):
                     set_aside_uncovered(knowledge, connection, self._writing)
             else:
                 applied = Applied(found)
+                if found is Outcome.OVER:
+                    renewal.renew(knowledge, connection, commit.version - 1, retire=True)
+                    applied = Applied(Outcome.LEFT)
                 if found is Outcome.REWOUND:
                     renewal.rewound(knowledge, connection, self._writing, self.opened_at)
                     self.opened_at = commit.version
@@ -392,5 +395,6 @@ def _unfounded(message: Message) -> set[str]:
     return {
         stream
         for stream in request.streams.keys() - {*request.joined, *gossip.groups, *gossip.provisional}
-        if stream in told and told[stream].vector.keys() <= {message.sites[0]}
+        if stream in told
+        and not any(commit and site != message.sites[0] for site, commit in told[stream].vector.items())
     }

@@ -44,7 +44,8 @@ class Groups(Belonging):
         wherever it will be listed: nothing was written there, nobody waits for it, and those whom it meets
         may never hear where its sponsor's group went.
         """
-        left, strange = set(), set()
+        left: set[str] = self.leave_the_lost() if self.note_gone_over(groups, sender) else set()
+        strange: set[str] = set()
         words = self.words(groups, told, sender)
         for stream, (theirs, *_) in groups.items():
             ours = self.group(stream) if stream in self.membership.wanted else None

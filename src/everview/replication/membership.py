@@ -298,7 +298,7 @@ class Membership:
                 held = replace(held, length=length)
                 news = True
                 if length % 2 == 0 and incarnation != self.incarnation:
-                    state.expired.setdefault(incarnation, state.steps)
+                    self.end(incarnation)
             if sponsor not in ("", held.sponsor) and (not held.sponsor or declined(incarnation, group, held)):
                 held = replace(held, sponsor=sponsor)
                 news = True
@@ -346,12 +346,18 @@ class Membership:
         """A member is gone, or stays away too long: it is no longer asked, and must join anew."""
         if incarnation == self.incarnation or not any(h.length % 2 for h in self._holdings(incarnation)):
             return False
-        self.state.expired.setdefault(incarnation, self.state.steps)
+        self.end(incarnation)
         self.state.members[incarnation] = {
             stream: {group: replace(h, length=h.length + h.length % 2) for group, h in groups.items()}
             for stream, groups in self.state.members[incarnation].items()
         }
         return True
+
+    def end(self, incarnation: str) -> None:
+        """Note that a site is over. It may be the one that had what views have: they are looked at anew."""
+        if incarnation not in self.state.expired:
+            self.state.expired[incarnation] = self.state.steps
+            self.state.settled = []
 
     def tell_expired(self, incarnation: str) -> None:
         """Enter a site that was given up, should it be in no list: else it would never learn why."""

@@ -110,6 +110,8 @@ def _rest(state: State, own: str) -> bytes:
             _extent(state),
             {whole: told.passed for whole, told in state.known.get(own, {}).items()},
             state.expired,
+            state.settled,
+            state.gone_over,
             state.joined,
             state.provisional,
             state.former,

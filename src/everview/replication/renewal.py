@@ -52,7 +52,7 @@ def renew(knowledge: Knowledge, connection: sqlite3.Connection, head: int, *, re
     knowledge.incarnation = knowledge.membership.incarnation = new
     if retire:
         knowledge.membership.expire(old)
-        state.expired.setdefault(old, state.steps)  # should someone have listed it meanwhile
+        knowledge.membership.end(old)  # should someone have listed it meanwhile
     knowledge.save(connection)
     return old
 

@@ -81,6 +81,10 @@ class State(msgspec.Struct):
     """Incarnation → whole → what it has."""
     expired: dict[str, int] = {}
     """Incarnation → the step at which it was expired."""
+    settled: list[str] = []
+    """Received views that have of those who are over no more than there is; all, until somebody is over."""
+    gone_over: dict[str, dict[str, list[str]]] = {}
+    """Incarnation → relation → groups that it was in, and has said itself to have left for others."""
     steps: int = 0
     names: dict[str, str] = {}
     joined: dict[str, str] = {}

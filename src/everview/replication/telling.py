@@ -26,6 +26,7 @@ from everview.language.windowed import CLOSED
 from everview.replication import partials, publishing, renewal, serving, setting_back
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
+from everview.replication.ended import with_unsound
 from everview.replication.filling import fill, is_due
 from everview.replication.gossip import (
     Register,
@@ -239,6 +240,7 @@ class Teller:
         omitted = self._rolls.shared(roll, reader)
         gossip = gossip_of(state, register, served, collected, roll, full, reader, omitted)
         gossip = with_cancelled(gossip, knowledge.groups, register, reader)
+        gossip = with_unsound(gossip, knowledge.membership)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.

@@ -134,6 +134,11 @@ class Device:
     def _side(self) -> Path:
         return Path(f"{self.path}-shown")
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether it has told somebody something: beside its file lies what."""
+        return self._side.exists()
+
     def image(self) -> bytes:
         """The bytes of the store as it is now."""
         return self._handle.connection.serialize()

@@ -39,6 +39,8 @@ FAULTS = (
     "rights",
     "storm",
 )
+LOSSES = {"restore", "rewind", "copy", "leave", "expire", "absence"}
+"""Those by which somebody may be over, in one way or another."""
 """What may go wrong. In a storm there is one row, much is collected, and batches come late."""
 
 DAY = 86_400
@@ -105,14 +107,15 @@ class _Generator:
         self.published = sorted(name for name, view in self.program.views.items() if view.authority)
         self.transfer = 0
         self.partial = not self.storm and not self.transfers and self._hosting.random() < 0.35
-        if self.partial:  # a row of which only derivations are left cannot be had back
+        if self.partial and any(relation.owner for relation in self.program.relations.values()):
+            # Of owners' rows only what they come to may have been told, and then nobody can take it back.
             self.faults -= {"leave", "restore", "rewind", "copy"}
         self.spread: Spread | None = None
         if self.partial and len(self.names) > 2:
             spreading = random.Random(f"spread {seed}")
             if spreading.random() < 0.7:
-                given_up = bool(self.faults & {"absence", "expire"})
-                self.spread = Spread(self.program, self.names, spreading, given_up=given_up)
+                lost = not self.faults.isdisjoint(LOSSES)
+                self.spread = Spread(self.program, self.names, spreading, lost=lost)
 
     def case(self) -> do.Case:
         rng = self.rng

@@ -180,6 +180,8 @@ def _restore(step: do.Restore, world: World) -> None:
         return
     if step.how == "unnoticed" and not _would_notice(world, device):
         return
+    if step.how != "unnoticed" and not device.has_spoken and _is_copied(world, device):
+        return  # nothing tells it that it went back, and it would do again what its copy has of it
     world.network.forget(device.name)
     with world.acting(device, returns=True):
         device.put_back(step.how)
@@ -215,6 +217,8 @@ def _arrive(step: do.Arrive, world: World) -> None:
 @happen.register
 def _leave(step: do.Leave, world: World) -> None:
     device = world.devices.get(step.site)
+    if device is world.anchor and world.hosts_parts:
+        return
     if device is not None and len(world.devices) > 2:
         world.remove(device)
         world.counts["left"] += 1
@@ -293,6 +297,19 @@ def _gives_up(world: World, device: Device) -> bool:
 def _is_given_up(world: World, device: Device) -> bool:
     """Whether somebody who is still there has given a device up."""
     return any(device.incarnation in other.state.expired for other in world.devices.values())
+
+
+def _is_copied(world: World, device: Device) -> bool:
+    """Whether somebody has what a store would lose by its backup: by a copy, if it has told nobody."""
+    kept = device.kept
+    known = [
+        (other.incarnation, other.state.known) for other in world.devices.values() if other is not device
+    ]
+    return kept is not None and any(
+        told.vector.get(kept.incarnation, 0) > kept.head
+        for own, sites in known
+        for told in sites.get(own, {}).values()
+    )
 
 
 def _would_notice(world: World, device: Device) -> bool:

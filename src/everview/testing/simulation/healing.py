@@ -23,8 +23,8 @@ def heal(world: World) -> None:
         device.rights.clear()
     happen(Wait(3 * 86_400), world)
     _find_out(world)
-    if not world.devices:
-        return  # whoever knew better than those that went back has left
+    if not world.devices or (world.hosts_parts and world.case.places[0].name not in world.devices):
+        return  # whoever knew better than those that went back has left, and who has everything is lost
     _give_up_the_gone(world)
     for name in sorted(world.devices) if world.case.later else ():
         happen(Migrate(name), world)
@@ -76,7 +76,7 @@ def _give_up_the_gone(world: World) -> int:
     for device in world.devices.values():
         state = device.state
         awaited = {waits.sponsor for waits in state.provisional.values()}
-        if state.bound:
+        if state.bound or device.store.engine.received:  # it returns to nobody; what it has of them is nowhere
             awaited |= state.members.keys()
         for incarnation in sorted(awaited - living - state.expired.keys()):
             world.counts["given up as gone"] += device.replica.expire(incarnation)
@@ -90,7 +90,7 @@ def settle(world: World) -> None:
     """
     tree = world.network.tree(world.anchor.name)
     more = []
-    if any(place.hosts for place in world.case.places):
+    if world.hosts_parts:
         links = world.network.links.items()
         known = {frozenset(pair) for pair in tree}
         more = [(a, b) for a, near in sorted(links) for b in sorted(near) if a < b and {a, b} not in known]

@@ -2,7 +2,7 @@
 
 So some views get somewhere only over sites that host the same view, or hold what it is made from, and some to
 nobody. The sites that host a relation are linked with each other over such sites: where they write it and
-never meet there are two worlds. Where sites may be given up, so are those that have it unseen: who comes back
+never meet there are two worlds. Where stores may be lost, so are those that have it unseen: who comes back
 waits for one that held the relation with it, be it one that it met by chance and never meets again. It has a
 chance of its own: other worlds stay as they were.
 """
@@ -22,14 +22,14 @@ SHAPES = ("line", "line", "line", "tree", "tree", "ring", "mesh")
 class Spread:
     """What sites host, and with whom they are linked; the first hosts everything."""
 
-    def __init__(self, program: Program, names: Sequence[str], rng: random.Random, *, given_up: bool) -> None:
+    def __init__(self, program: Program, names: Sequence[str], rng: random.Random, *, lost: bool) -> None:
         self._program, self._rng = program, rng
         common = rng.choice(sorted(program.views))
         self.hosts: dict[str, list[str] | None] = {
             name: self._hosts(common) if number else None for number, name in enumerate(names)
         }
         self.links = _shape(rng.choice(SHAPES), rng.sample(names, len(names)), rng)
-        for holders in self._holders(unseen=given_up):
+        for holders in self._holders(unseen=lost):
             self._connect(holders)
 
     def _hosts(self, common: str) -> list[str] | None:

@@ -42,6 +42,11 @@ class World:
             self.network.link(one, other)
 
     @property
+    def hosts_parts(self) -> bool:
+        """Whether sites host different parts, and get them from the first, which has everything."""
+        return any(place.hosts for place in self.case.places)
+
+    @property
     def anchor(self) -> Device:
         """The site that nobody gives up.
 
