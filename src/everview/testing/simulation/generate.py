@@ -142,7 +142,9 @@ class _Generator:
         names, rng = self.names, self.rng
         line = list(pairwise(names))
         shape = rng.choice(["star", "ring", "line", "mesh", "random"])
-        match "star" if self.partial else shape:
+        if self.partial:  # who comes back waits for one that it met, be it by chance: they meet again
+            shape = "star" if self.faults.isdisjoint(LOSSES) else "mesh"
+        match shape:
             case "star":
                 return [(names[0], name) for name in names[1:]]
             case "ring":
