@@ -26,7 +26,7 @@ class Groups:
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
-        self.moved = (
+        self.gone_over = (
             set()
         )  # (incarnation, relation, group): it says itself that it has gone from there to another
         self.cancelled = {}  # group → a vector over what was forgotten of B there, by us or by whom we joined
@@ -114,9 +114,9 @@ class Groups:
 
     def _is_there(self, inc, relation, group):
         holder = (inc, relation, group)
-        return self.members.get(holder, 0) % 2 and holder in self.sponsors and holder not in self.moved
+        return self.members.get(holder, 0) % 2 and holder in self.sponsors and holder not in self.gone_over
 
-    def note_moved(self, groups, absorbed, sender):
+    def note_gone_over(self, groups, absorbed, sender):
         """Who was in a view's group, and tells of another that has absorbed that one, feeds it no longer."""
         for view in self.received if "gone over stay" not in self.shortcuts else ():
             if view not in groups or groups[view] is None or view not in self.groups:
@@ -124,9 +124,9 @@ class Groups:
             for relation, ours, theirs in zip(
                 VIEWS[view].inputs, self.groups[view], groups[view], strict=True
             ):
-                self.moved.discard((sender, relation, theirs))
+                self.gone_over.discard((sender, relation, theirs))
                 if ours != theirs and ours in absorbed.get(relation, ()):
-                    self.moved.add((sender, relation, ours))
+                    self.gone_over.add((sender, relation, ours))
 
     def leave_the_lost(self):
         """Nobody is left who could feed a view: it is in no group, and joins whichever is there next.
@@ -171,7 +171,7 @@ class Groups:
         those whom it meets may never hear of that group.
         """
         strange = False
-        self.note_moved(groups, told.absorbed, sender)
+        self.note_gone_over(groups, told.absorbed, sender)
         self.leave_the_lost()
         words = self._compare(groups, told, sender)
         for stream, theirs in groups.items():

@@ -352,7 +352,7 @@ class Site(Groups, Membership):
             "expired_at",
             "retired",
             "settled",
-            "moved",
+            "gone_over",
             "steps",
             "shown",
         )

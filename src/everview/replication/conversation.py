@@ -362,6 +362,11 @@ class Conversation(Understanding):
             else:
                 applied = Applied(found)
                 if found is Outcome.OVER:
+                    _LOG.info(
+                        "views here may show what stores that are gone have told nobody else; they are read "
+                        "anew from %s, and from whoever is met next",
+                        knowledge.state.names.get(cut.sender) or cut.sender,
+                    )
                     renewal.renew(knowledge, connection, commit.version - 1, retire=True)
                     applied = Applied(Outcome.LEFT)
                 if found is Outcome.REWOUND:
