@@ -26,9 +26,7 @@ class Groups:
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
-        self.gone_over = (
-            set()
-        )  # (incarnation, relation, group): it says itself that it has gone from there to another
+        self.gone_over = set()  # (incarnation, relation, group): it says itself that it has left that one
         self.cancelled = {}  # group → a vector over what was forgotten of B there, by us or by whom we joined
 
     def group(self, stream):
