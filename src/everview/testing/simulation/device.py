@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Collection
@@ -135,9 +136,12 @@ class Device:
         return Path(f"{self.path}-shown")
 
     @property
-    def has_spoken(self) -> bool:
-        """Whether it has told somebody something: beside its file lies what."""
-        return self._side.exists()
+    def shown(self) -> tuple[str, int]:
+        """As whom it last told somebody something, and up to which commit: that lies beside its file."""
+        if not self._side.exists():
+            return "", 0
+        told = json.loads(self._side.read_text())
+        return told["incarnation"], told["head"]
 
     def image(self) -> bytes:
         """The bytes of the store as it is now."""
