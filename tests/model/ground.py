@@ -119,6 +119,10 @@ class Ground:
         self.now += 10_000
         self.settle()
         self.compare()
+        self.forget()
+
+    def forget(self):
+        """Everyone forgets what it may, and is as it was."""
         for _ in range(2):
             for site in self.sites:
                 site.collect()

@@ -105,12 +105,7 @@ class Losses(Saving):
                 site.expire(inc)
         self.settle()
         self.compare()
-        for _ in range(2):
-            for site in self.sites:
-                site.collect()
-                self.check(site)
-            self.settle()
-        self.compare()
+        self.forget()
 
 
 def run_losses(seed, shortcuts=frozenset()):
