@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from tests.replication.sites import PROGRAM, World, talk
+from tests.replication.sites import World, talk
 
 HIDDEN = ("-wal", "-shm")
 
@@ -156,18 +156,3 @@ def test_the_confirmation_is_as_good_as_who_gave_it(world, tmp_path):
     witness.site.sync(server)
     screen.sync(server)
     assert screen.rows("joined") == server.rows("joined") == []
-
-
-def test_a_view_does_not_wait_for_who_has_gone_over(world, tmp_path):
-    """All whom it knows in its group have left it for one of a greater name: it goes after them."""
-    store = Laptop(world, tmp_path / "a.db")
-    screen = world.site("screen", hosts={"joined"})
-    screen.sync(store.site)
-    store.site.insert("k", [(1, "one")])
-    screen.sync(store.site)
-    store.keep()
-    again = store.put_back()
-    other = world.site("other", program=PROGRAM)
-    other.insert("r", [(1, "x")])
-    talk(again, other, screen)
-    assert screen.rows("joined") == again.rows("joined") == [(1, "one")]

@@ -76,9 +76,7 @@ def _give_up_the_gone(world: World) -> int:
     for device in world.devices.values():
         state = device.state
         awaited = {waits.sponsor for waits in state.provisional.values()}
-        if (
-            state.bound or device.store.engine.received
-        ):  # it returns to nobody; what it has of them is nowhere
+        if state.bound or device.store.engine.received:  # what views have of them may be nowhere else
             awaited |= state.members.keys()
         for incarnation in sorted(awaited - living - state.expired.keys()):
             world.counts["given up as gone"] += device.replica.expire(incarnation)
