@@ -370,7 +370,7 @@ class Site:
         """Close the store; nothing needs saving."""
         if self._inside:
             raise StoreError("a transaction is open in this thread; close the site after it")
-        self._store.close()
+        self._replica.close()
 
     def __enter__(self) -> Self:
         return self

@@ -45,7 +45,11 @@ class Ended:
         )
 
     def is_evident(self, view, page):
-        """Whether a sender has of those who are over what there is: it holds the relations, or is settled."""
+        """Whether a sender has of those who are over what there is: it holds the relations, or is settled.
+
+        To have nothing of them is not to be settled: that says nothing of what others have, and views would
+        join anew from each other in turn, for whoever does is over.
+        """
         if all((page.sender, (view, relation)) not in page.known for relation in VIEWS[view].inputs):
             return True
         ended = {inc for _, theirs in self._both(view, page) for inc in self.expired_at if theirs[inc]}

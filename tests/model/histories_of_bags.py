@@ -5,6 +5,7 @@ from itertools import pairwise
 from tests.model.ground import Ground
 from tests.model.histories_of_groups import X, Y, copied, sync, two_groups
 from tests.model.site import Site
+from tests.model.sync import push, request, serve
 
 
 def who_was_asked(shortcuts):
@@ -162,7 +163,37 @@ def names_decide(shortcuts):
     ground.heal()
 
 
+def any_word(shortcuts):
+    """o asks, and the answer is lost: a, before it wrote anything; or its copy, which is in a's group. Then o
+    deletes x, founds alone, and forgets the pair. a, to which the copy brought x, has heard of o, but not as
+    of a member; o, whose group has the greater name, must not join from there.
+    """
+    for early in (True, False):
+        ground = Ground(0, shortcuts)
+        a, o = (Site(ground, name, "B") for name in "ao")
+        for site in (a, o):
+            site.begin()
+            site.end()
+        if early:
+            serve(a, request(o, a), ground.limit)
+        o.write([("insert", "B", X)])
+        twin = copied(ground, o)
+        sync(ground, twin, a)
+        if not early:
+            serve(twin, request(o, twin), ground.limit)
+            sync(ground, twin, a)
+        o.write([("delete", "B", X)])
+        o.found("B")
+        push(o, 0)
+        o.collect()
+        if o.tables["B"] or not a.groups["B"] < o.groups["B"] or not a.rows("B")[X]:
+            raise RuntimeError("the history does not set out as told")
+        ground.sites = [a, o, twin]
+        ground.heal()
+
+
 OF_BAGS = {
+    "any word": any_word,
     "names decide": names_decide,
     "one by one": one_by_one,
     "who was asked": who_was_asked,

@@ -84,6 +84,9 @@ class Membership(Ended):
         Then what is stable here has everything that its holders had, so that a row from before its death,
         arriving late, is recognised by its origin. A reading that came without the writes before it would
         let a delete be collected under them. Of a stranger nothing is believed before one has joined anew.
+
+        Nor of who is not in the group: it may go to another, and forget there without asking us. Its word
+        would make it known, and what a copy brings of it no stranger's.
         """
         if apart is None:
             apart = {relation: strangers(self, relation) for relation in self.bases}
@@ -95,6 +98,8 @@ class Membership(Ended):
         for (inc, what), (vector, reading) in told.items():
             if inc == self.inc or inc in self.expired_at or inc in apart.get(what, ()):
                 continue
+            if "any word" not in self.shortcuts and what in self.bases and not self.is_with_us(inc, what):
+                continue
             old, before = self.known.get((inc, what), (VersionVector.EMPTY, reading))
             passed = agreed.get((inc, what))
             known = passed is None or passed <= self.agreed.get((inc, what), Stamp(0, 0, inc))
@@ -105,6 +110,11 @@ class Membership(Ended):
                 self.known[inc, what] = (old | vector, max(before, reading))
                 if passed is not None:
                     self.agreed[inc, what] = max(passed, self.agreed.get((inc, what), passed))
+
+    def is_with_us(self, inc, relation):
+        """Whether a site is in our group, or in one that has come to it: only such are asked, and ask us."""
+        ours = {self.groups.get(relation), *self.absorbed.get(relation, ())}
+        return not ours.isdisjoint(self.groups_of(inc, relation))
 
     def meet(self, members, sponsors):
         """Join the list; expire whoever was first heard of after its sponsor had expired here.

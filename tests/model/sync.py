@@ -227,7 +227,7 @@ def read(site, froms, after, limit, asked):
         [*site.bases, *site.received],
         {s: (sponsor, *cursor(site, sponsor, s)) for s, (sponsor, _) in site.provisional.items()},
         set(site.expired_at),
-        {view for view in site.received if site.is_sound(view)},
+        set(site.settled),
     )
 
 

@@ -128,6 +128,31 @@ def test_of_two_that_have_rows_of_each_other_the_one_that_has_forgotten_stays(
     check(assert_equal(o, c, d), 2, 3)
 
 
+@pytest.mark.parametrize("early", [False, True])
+def test_what_a_store_said_before_it_joined_does_not_make_its_copys_rows_known(world, tmp_path, early):
+    """It asks, and the answer is lost: of b before it wrote, or of its copy, which is in b's group. Then it
+    goes its own way, deletes a row and forgets it, with nobody there to ask.
+    """
+    b, original = world.site("b"), world.site("o", tmp_path / "o.db")
+    list(b.replica.batch(0))  # it founds, and its group has the smaller name
+    if early:
+        b.replica.answer(encode(original.replica.ask("b")))
+    write_some(original, 1)
+    write_some(original, 2)
+    copy_store(original, tmp_path / "copy.db")
+    copy = world.site("copy", tmp_path / "copy.db")
+    talk(copy, b)
+    if not early:
+        copy.replica.answer(encode(original.replica.ask("copy")))
+        talk(copy, b)
+    for name, rows in (("r", [(1, "x")]), ("g", [(1,), (1,)]), ("w", [(1,)]), ("k", [(1, "o")])):
+        original.delete(name, rows)
+    list(original.replica.batch(0))
+    assert original.replica.collect() > 0
+    talk(original, b, copy, rounds=6)
+    check(assert_equal(original, b, copy), 2)
+
+
 @pytest.mark.parametrize("page_rows", [1, 20_000])
 def test_who_joins_anew_keeps_what_it_was_not_sent_as_a_member(world, tmp_path, page_rows):
     """m has rows of o by a copy, and reads o for the first time as o joins its group: it is not sent what it
@@ -235,6 +260,51 @@ def test_a_store_that_was_put_back_to_before_it_met_anyone_is_recognised_though_
     write_some(a, 2)
     talk(a, b)
     check(assert_equal(a, b), 1, 2)
+
+
+@pytest.mark.parametrize("spoke", [False, True])
+def test_a_store_that_was_put_back_to_before_what_only_a_copy_has_is_recognised(world, tmp_path, spoke):
+    """It would give the numbers of those commits to others, and whoever had met the copy would lack these."""
+    path, copied, b = tmp_path / "a.db", tmp_path / "copy.db", world.site("b")
+    a = world.site("a", path)
+    write_some(a, 1)
+    if spoke:
+        a.sync(b)
+    a.close()
+    backup = path.read_bytes()
+    a = world.site("a", path)
+    before = a.status()["incarnation"]
+    write_some(a, 2)
+    a.close()
+    shutil.copy(path, copied)
+    path.write_bytes(backup)
+    a, copy = world.site("a", path), world.site("copy", copied)
+    assert a.status()["incarnation"] != before
+    write_some(a, 3)
+    copy.sync(b)
+    talk(a, b, copy)
+    check(assert_equal(a, b, copy), 1, 2, 3)
+
+
+def test_who_was_put_back_to_where_it_was_goes_on(world, tmp_path):
+    path = tmp_path / "a.db"
+    a = world.site("a", path)
+    write_some(a, 1)
+    before = a.status()["incarnation"]
+    a.close()
+    path.write_bytes(path.read_bytes())
+    assert world.site("a", path).status()["incarnation"] == before
+
+
+def test_a_note_that_cannot_be_written_keeps_no_store_open(world, tmp_path):
+    path = tmp_path / "a.db"
+    a = world.site("a", path)
+    side = Lineage(str(path), in_memory=False).side_file
+    side.with_name(f"{side.name}.new").mkdir()  # where the note is written first
+    write_some(a, 1)
+    a.close()
+    assert not side.exists()
+    assert world.site("a", path).rows("r") == [(1, "x")]
 
 
 def test_a_store_that_was_put_back_with_what_lies_beside_it_is_known_when_it_is_put_back_alone(

@@ -40,10 +40,9 @@ class Cut(Arriving):
         evident = [
             name for name in streams if not self.engine.streams[name].is_base and self._is_evident(name)
         ]
-        returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
-        for name in [name for name in returning if not self.engine.streams[name].is_base]:
+        for name in [name for name in joining if not self.engine.streams[name].is_base]:
             self._clear(name)
-            returning.remove(name)
+        returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
         self._raise_floors()
         grown = sum(self._lift(name) for name in sorted(returning))
         arrivals = Arrivals(self.engine, self.connection, self.published)

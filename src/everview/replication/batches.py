@@ -12,7 +12,7 @@ from everview.errors import WireError
 from everview.replication import partials, publishing
 from everview.replication.arriving import Applied, Outcome
 from everview.replication.conversation import Conversation
-from everview.replication.ended import unsound
+from everview.replication.ended import unsettled
 from everview.replication.gossip import cursor_on, tidings_of
 from everview.replication.messages import START, Cursor, Message, Request
 from everview.replication.rights import ALL
@@ -157,7 +157,7 @@ class Batches(Conversation):
             state = self._knowledge.state
             published = self._store.engine.published.items()
             epochs = [(name, one.stands(self._store.writer.connection).epoch) for name, one in published]
-            open_ = unsound(self._knowledge.membership)
+            open_ = unsettled(self._knowledge.membership)
         program = (self._store.program.hash, self._versions_for(None) is not None)
         groups = (sorted(state.joined.items()), sorted(state.provisional), open_)
         told = repr((*groups, sorted(self._asked), epochs, program))

@@ -143,7 +143,8 @@ class Belonging:
         """Say of groups in which this site is listed, and never was, that it went elsewhere."""
         state, own = self.state, self.membership.incarnation
         for stream, groups in state.members.get(own, {}).items():
-            ours = state.joined.get(stream)
+            waits = state.provisional.get(stream)
+            ours = state.joined.get(stream) if waits is None else waits.group
             for group, held in groups.items():
                 if held.sponsor or ours in (None, group) or group in state.absorbed.get(stream, ()):
                     continue

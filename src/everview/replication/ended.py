@@ -6,8 +6,8 @@ no more than there is. It is *settled* when somebody who holds its relations has
 has itself, or a view that is settled has. If it has more, it joins anew. It does so as a new incarnation, for
 others know that the old one had all that. `tests/model/ended.py` is the specification.
 
-Whether a view is sound travels in the map of gossip that has floors by stream: there is one of 1 where it may
-have more than there is.
+Whether a view is settled travels in the map of gossip that has floors by stream: there is one of 1 where it
+is not. To have nothing of those who are over is not to be settled: it says nothing of what others have.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def is_sound(membership: Membership, view: str) -> bool:
     )
 
 
-def unsound(membership: Membership) -> list[str]:
-    """The received views that may have more than there is."""
-    if not membership.state.expired:
+def unsettled(membership: Membership) -> list[str]:
+    """The received views that are not settled, where anybody is over."""
+    state = membership.state
+    if not state.expired:
         return []
-    views = (stream for stream in membership.wanted if not membership.is_base(stream))
-    return [view for view in views if not is_sound(membership, view)]
+    return [view for view in membership.wanted if not membership.is_base(view) and view not in state.settled]
 
 
-def with_unsound(gossip: Gossip, membership: Membership) -> Gossip:
-    """Return gossip that also tells which views may have more than there is."""
-    told = dict.fromkeys(unsound(membership), 1)
+def with_unsettled(gossip: Gossip, membership: Membership) -> Gossip:
+    """Return gossip that also tells which views are not settled."""
+    told = dict.fromkeys(unsettled(membership), 1)
     return msgspec.structs.replace(gossip, floors={**gossip.floors, **told}) if told else gossip
 
 

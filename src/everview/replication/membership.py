@@ -232,6 +232,10 @@ class Membership:
         is recognised by its origin. A reading that came without the writes before it would let a delete be
         collected under them.
 
+        Of who has not joined our group nothing counts: it may go to another, or be copied, and forget without
+        asking us. Its word from before would make it known, and its rows, when a copy brings them, no
+        stranger's.
+
         A member that is only mentioned (see `gossip`) has what the sender has of its relation, or less. So it
         is heard of when all that is here.
         """
@@ -250,6 +254,8 @@ class Membership:
                     continue
                 if strangers and incarnation in strangers.get(whole, ()):
                     continue
+                if self.is_base(whole) and not self._is_with_us(incarnation, whole):
+                    continue
                 ours = mine.get(whole.rpartition(">")[2], ())
                 meant = _of_relation(told.get(sender, {}), whole) if mention else [theirs.vector]
                 if not ours or not meant or not all(covers(own, vector) for own in ours for vector in meant):
@@ -264,6 +270,17 @@ class Membership:
                 held.reading = max(held.reading, theirs.reading)
                 held.passed = max(held.passed, theirs.passed)
         return grew
+
+    def _is_with_us(self, incarnation: str, relation: str) -> bool:
+        """Whether a site has joined our group, or one that has come to it: they are asked, and ask us."""
+        state, waits = self.state, self.state.provisional.get(relation)
+        ours = {state.joined.get(relation) if waits is None else waits.group}
+        ours.update(state.absorbed.get(relation, ()))
+        held = state.members.get(incarnation, {}).get(relation, {})
+        return any(
+            group in ours and one.sponsor and not declined(incarnation, group, one)
+            for group, one in held.items()
+        )
 
     def has_room(self, message: Message) -> bool:
         """Whether those whom a message lists can be told on, with all that are listed here."""

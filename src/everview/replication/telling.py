@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -26,7 +26,7 @@ from everview.language.windowed import CLOSED
 from everview.replication import partials, publishing, renewal, serving, setting_back
 from everview.replication.budget import PAGE_ROWS, Budget
 from everview.replication.closing import Closing
-from everview.replication.ended import with_unsound
+from everview.replication.ended import with_unsettled
 from everview.replication.filling import fill, is_due
 from everview.replication.gossip import (
     Register,
@@ -144,6 +144,14 @@ class Teller:
             self._writing.wait(min(left, _POLL_SECONDS))
         return True
 
+    def close(self) -> None:
+        """Close the store, and note beside its file how far it has come."""
+        if not self._store.closed:
+            # The note helps a store that is put back; that it cannot be written is no reason to stay open.
+            with self._store.exclusive(), suppress(OSError, sqlite3.Error):
+                self._lineage.note(self._store.writer.connection, self._knowledge.former)
+        self._store.close()
+
     # What precedes and follows a message.
 
     @contextmanager
@@ -240,7 +248,7 @@ class Teller:
         omitted = self._rolls.shared(roll, reader)
         gossip = gossip_of(state, register, served, collected, roll, full, reader, omitted)
         gossip = with_cancelled(gossip, knowledge.groups, register, reader)
-        gossip = with_unsound(gossip, knowledge.membership)
+        gossip = with_unsettled(gossip, knowledge.membership)
         return publishing.with_standings(gossip, self._store.engine, self._store.writer.connection)
 
     # Serving.

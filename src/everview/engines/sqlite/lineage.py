@@ -1,9 +1,10 @@
 """Lineage: whether a store's file is the one that last spoke to others, or a copy, or an old state of it.
 
 The file says which file it is (its inode and path), which a copy contradicts. Beside it lies `<file>-shown`,
-with the last commit that a peer may have seen, and how often what the store knows of others was written by
+with the last commit that anybody may have seen, and how often what the store knows of others was written by
 then: a file that was put back from a backup is behind that. The second matters where it has no fewer commits
-than it had, but has forgotten a group that it joined.
+than it had, but has forgotten a group that it joined. Peers have seen what they were told; when the store is
+closed, whoever copies its file sees the rest.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class Shown(NamedTuple):
         """Whether a store that says this of itself is of an earlier time."""
         later = self.head > head or self.revision > revision
         return incarnation in self.former or (incarnation == self.incarnation and later)
+
+    def covers(self, incarnation: str, head: int, revision: int) -> bool:
+        """Whether what a store says of itself adds nothing to this."""
+        return self.is_ahead(incarnation, head, revision) or self[:3] == (incarnation, head, revision)
 
 
 class Lineage:
@@ -100,6 +105,21 @@ class Lineage:
             with store.writing() as writer:
                 writer.execute(f"UPDATE {STORE} SET shown = ?", (max(head, 1),))
         self._shown = incarnation, head, revision
+
+    def note(self, connection: sqlite3.Connection, former: Callable[[], Iterable[str]]) -> None:
+        """Remember, before the store is closed, how far it has come, though nobody was told.
+
+        A copy of the file has it, too, and may tell it. Put back to before it, the store would give the
+        numbers of those commits to others.
+        """
+        if self._file is None:
+            return
+        incarnation, head, revision = connection.execute(
+            f"SELECT incarnation, version, {_REVISION} FROM {STORE}"
+        ).fetchone()
+        told = self._read()
+        if head and (told is None or not told.covers(incarnation, head, revision)):
+            self._write(incarnation, head, revision, former())
 
     def _read(self) -> Shown | None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Collection
@@ -122,26 +121,22 @@ class Device:
         """Nothing happens to the process after all."""
         self.store.writer = self._handle
 
-    def stop(self) -> None:
+    def die(self) -> None:
         """End the process; what is not committed is gone."""
         self.disarm()
         if self._handle.connection.in_transaction:
             self._handle.connection.execute("ROLLBACK")
         self.store.close()
 
+    def stop(self) -> None:
+        """End the process as its user does."""
+        self.replica.close()
+
     # The file.
 
     @property
     def _side(self) -> Path:
         return Path(f"{self.path}-shown")
-
-    @property
-    def shown(self) -> tuple[str, int]:
-        """As whom it last told somebody something, and up to which commit: that lies beside its file."""
-        if not self._side.exists():
-            return "", 0
-        told = json.loads(self._side.read_text())
-        return told["incarnation"], told["head"]
 
     def image(self) -> bytes:
         """The bytes of the store as it is now."""

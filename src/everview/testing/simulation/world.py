@@ -120,7 +120,7 @@ class World:
         except Crashed:
             self.counts["crashes"] += 1
             self.network.forget(device.name)
-            device.stop()
+            device.die()
             device.open()
         finally:
             device.disarm()

@@ -69,7 +69,7 @@ class LocatedDevice(Device):
     @property
     def has_spoken(self) -> bool:
         """Whether it was ever in an exchange."""
-        return self._side.exists()
+        return bool(self._stored("shown"))
 
     def deafen(self) -> None:
         """Close the node."""
