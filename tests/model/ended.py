@@ -25,10 +25,6 @@ class Ended:
             if "settled for good" not in self.shortcuts:
                 self.settled.clear()
 
-    def is_sound(self, view):
-        own = [self.own((view, relation))[0] for relation in VIEWS[view].inputs]
-        return view in self.settled or not any(vector[inc] for vector in own for inc in self.expired_at)
-
     def weigh(self, view, page):
         """Whether a cut may be taken of a view; or the sender may have too much of it, or this site has."""
         if "ended stay" in self.shortcuts or (view not in self.joined and page.froms[view] == 0):
@@ -40,9 +36,7 @@ class Ended:
             has_more = any(mine > theirs for mine, theirs in pairs)
             return RENEW if has_more and view not in self.settled else TAKE
         brings_more = any(mine < theirs for mine, theirs in pairs)
-        return (
-            REFUSE if brings_more and self.is_sound(view) and "anybody feeds" not in self.shortcuts else TAKE
-        )
+        return REFUSE if brings_more and "anybody feeds" not in self.shortcuts else TAKE
 
     def is_evident(self, view, page):
         """Whether a sender has of those who are over what there is: it holds the relations, or is settled.

@@ -307,6 +307,29 @@ def test_a_note_that_cannot_be_written_keeps_no_store_open(world, tmp_path):
     assert world.site("a", path).rows("r") == [(1, "x")]
 
 
+def test_a_store_that_was_put_back_to_before_it_told_its_last_commit_is_recognised(world, tmp_path):
+    """It has lost nothing but the tag that its peer knows: it would take itself for rewound when they meet,
+    and tell again what it has told others since.
+    """
+    path, b, c = tmp_path / "a.db", world.site("b"), world.site("c")
+    a = world.site("a", path)
+    a.sync(b)
+    write_some(a, 1)
+    copy_store(a, tmp_path / "backup.db")
+    before, head = a.status()["incarnation"], a.replica.head
+    b.sync(a)
+    assert a.replica.head == head
+    a.close()
+    for rest in ("a.db-wal", "a.db-shm"):
+        (tmp_path / rest).unlink(missing_ok=True)
+    path.write_bytes((tmp_path / "backup.db").read_bytes())
+    a = world.site("a", path)
+    assert a.status()["incarnation"] != before
+    a.delete("g", [(1,)])
+    talk(b, a, c)
+    assert assert_equal(a, b, c)["g"] == [(1,)]
+
+
 def test_a_store_that_was_put_back_with_what_lies_beside_it_is_known_when_it_is_put_back_alone(
     world, tmp_path
 ):

@@ -34,16 +34,6 @@ class Verdict(Enum):
     """This site has more than there is: it joins anew."""
 
 
-def is_sound(membership: Membership, view: str) -> bool:
-    """Whether a received view has of those who are over no more than there is, as far as that is known."""
-    state = membership.state
-    return view in state.settled or not any(
-        commit and writer in state.expired
-        for whole in wholes_of(view, membership.wanted[view])
-        for writer, commit in membership.own(whole).vector.items()
-    )
-
-
 def unsettled(membership: Membership) -> list[str]:
     """The received views that are not settled, where anybody is over."""
     state = membership.state
@@ -72,7 +62,7 @@ def weigh(
         has_more = not settled and any(mine > told for _, mine, told in pairs)
         return Verdict.RENEW if has_more else Verdict.TAKE
     brings_more = any(mine < told for _, mine, told in pairs)
-    return Verdict.REFUSE if brings_more and is_sound(membership, view) else Verdict.TAKE
+    return Verdict.REFUSE if brings_more else Verdict.TAKE
 
 
 def is_evident(

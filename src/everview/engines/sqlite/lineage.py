@@ -26,21 +26,19 @@ _REVISION = f"coalesce((SELECT revision FROM {MEMBERSHIP} WHERE one = 1), 0)"
 
 
 class Shown(NamedTuple):
-    """What lies beside a store's file: who last spoke, at which commit and revision; and who spoke before."""
+    """What lies beside a store's file: who was last there, at which commit and revision; and who before."""
 
     incarnation: str
     head: int
     revision: int
     former: list[str]
+    told: int = 0
+    """Up to which commit peers were told; a file from before that has forgotten the tags they know."""
 
-    def is_ahead(self, incarnation: str, head: int, revision: int) -> bool:
+    def is_ahead(self, incarnation: str, head: int, revision: int, told: int) -> bool:
         """Whether a store that says this of itself is of an earlier time."""
-        later = self.head > head or self.revision > revision
+        later = self.head > head or self.revision > revision or self.told > told
         return incarnation in self.former or (incarnation == self.incarnation and later)
-
-    def covers(self, incarnation: str, head: int, revision: int) -> bool:
-        """Whether what a store says of itself adds nothing to this."""
-        return self.is_ahead(incarnation, head, revision) or self[:3] == (incarnation, head, revision)
 
 
 class Lineage:
@@ -77,9 +75,10 @@ class Lineage:
         if marked and marked.split()[0] != here.split(maxsplit=1)[0]:
             strange = "copied" if _is_there(marked) else "rewound"
         else:
-            told = self._read()
-            spoke = told is not None and incarnation in (told.incarnation, *told.former)
-            if (shown and not spoke) or (told is not None and told.is_ahead(incarnation, head, revision)):
+            beside = self._read()
+            spoke = beside is not None and incarnation in (beside.incarnation, *beside.former)
+            behind = beside is not None and beside.is_ahead(incarnation, head, revision, shown)
+            if behind or (shown and not spoke):
                 strange = "rewound"  # where nothing was shown the file beside it may be another store's
         return strange
 
@@ -100,10 +99,15 @@ class Lineage:
         ).fetchone()
         if (incarnation, head, revision) == self._shown:
             return
-        self._write(incarnation, head, revision, former())
-        if shown < head or not shown:
+        # A process may die between any two of these, and is not to take itself for one that went back: the
+        # file says that it has spoken after the other knows who it is, and before that says what was told.
+        if not shown:
+            self._write(incarnation, head, revision, former(), told=0)
+        told = max(head, 1)
+        if shown < told:
             with store.writing() as writer:
-                writer.execute(f"UPDATE {STORE} SET shown = ?", (max(head, 1),))
+                writer.execute(f"UPDATE {STORE} SET shown = ?", (told,))
+        self._write(incarnation, head, revision, former(), told=told)
         self._shown = incarnation, head, revision
 
     def note(self, connection: sqlite3.Connection, former: Callable[[], Iterable[str]]) -> None:
@@ -114,30 +118,32 @@ class Lineage:
         """
         if self._file is None:
             return
-        incarnation, head, revision = connection.execute(
-            f"SELECT incarnation, version, {_REVISION} FROM {STORE}"
+        incarnation, head, revision, shown = connection.execute(
+            f"SELECT incarnation, version, {_REVISION}, shown FROM {STORE}"
         ).fetchone()
-        told = self._read()
-        if head and (told is None or not told.covers(incarnation, head, revision)):
-            self._write(incarnation, head, revision, former())
+        beside = self._read()
+        if beside is not None and beside.is_ahead(incarnation, head, revision, shown):
+            return  # another process has come further
+        if head and (beside is None or beside[:3] != (incarnation, head, revision)):
+            self._write(incarnation, head, revision, former(), told=shown)
 
     def _read(self) -> Shown | None:
         try:
             found = json.loads(self.side_file.read_text())
             former = [str(name) for name in found.get("former", ())]
-            revision = int(found.get("revision", 0))
-            return Shown(str(found["incarnation"]), int(found["head"]), revision, former)
+            revision, told = int(found.get("revision", 0)), int(found.get("told", 0))
+            return Shown(str(found["incarnation"]), int(found["head"]), revision, former, told)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _write(self, incarnation: str, head: int, revision: int, before: Iterable[str]) -> None:
-        told = self._read()
-        known = [] if told is None else [*told.former, told.incarnation]
+    def _write(self, incarnation: str, head: int, revision: int, before: Iterable[str], *, told: int) -> None:
+        beside = self._read()
+        known = [] if beside is None else [*beside.former, beside.incarnation]
         former = [one for one in dict.fromkeys((*before, *known)) if one != incarnation][-_FORMER:]
         new = Path(f"{self.side_file}.new")
         # Not forced to the disk: that matters only if a power loss and a restored backup come together, and
         # then the first peer that has met the store finds out by its tags.
-        now = Shown(incarnation, head, revision, former)
+        now = Shown(incarnation, head, revision, former, told)
         new.write_text(json.dumps(now._asdict()))
         new.replace(self.side_file)
 
