@@ -149,8 +149,12 @@ def serve(site, asked, limit):
 
 
 def meet_groups(site, asked, expired):
-    """Found, leave and list, as the reader's groups ask for; return the streams that it has in others."""
-    site.settle(asked.groups, asked, asked.reader)
+    """Found, leave and list, as the reader's groups ask for; return the streams that it has in others.
+
+    Nobody follows one that was given up: it is in no group any more, and only hears of that now.
+    """
+    if not expired:
+        site.settle(asked.groups, asked, asked.reader)
     wants = [] if expired else [s for s in asked.streams if s not in asked.groups]
     for stream in wants:
         site.found(stream)
