@@ -130,7 +130,7 @@ def test_a_store_in_use_is_not_replaced(tmp_path):
             ev.Site.restore(tmp_path / "backup", tmp_path / "a.db", replace=True)
         transfer(site, 3)
         assert len(site.rows("moved")) == 6
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "a.db-shown", "backup"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "backup"]
 
 
 def test_a_damaged_store_is_put_aside(tmp_path):

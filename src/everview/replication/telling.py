@@ -165,10 +165,12 @@ class Teller:
                 self._knowledge.save(connection)
                 # Whoever hears of this commit will show its tag: now is the cheapest time to remember it. A
                 # site that has told nobody anything yet has not by this either.
+                grown = self._writing.commit.grown  # else its number is taken back
                 connection.execute(
-                    f"UPDATE {STORE} SET clock = ?, shown = iif(shown, version, 0)", (self._store.clock.last,)
+                    f"UPDATE {STORE} SET clock = ?, shown = iif(shown, version + ?, 0)",
+                    (self._store.clock.last, grown),
                 )
-                if self._writing.commit.grown:
+                if grown:
                     connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, tag FROM {STORE}")
         except BaseException:
             self._knowledge.forget()

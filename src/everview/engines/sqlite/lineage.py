@@ -4,7 +4,7 @@ The file says which file it is (its inode and path), which a copy contradicts. B
 with the last commit that anybody may have seen, and how often what the store knows of others was written by
 then: a file that was put back from a backup is behind that. The second matters where it has no fewer commits
 than it had, but has forgotten a group that it joined. Peers have seen what they were told; when the store is
-closed, whoever copies its file sees the rest.
+closed, whoever copies its file sees the rest. Beside a store that has told nobody anything lies nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Shown(NamedTuple):
     revision: int
     former: list[str]
     told: int = 0
-    """Up to which commit peers were told; a file from before that has forgotten the tags they know."""
+    """The number after the last commit that peers were told; a file from before that, which calls it `shown`,
+    has forgotten tags that they know. 0: nobody was told anything.
+    """
 
     def is_ahead(self, incarnation: str, head: int, revision: int, told: int) -> bool:
         """Whether a store that says this of itself is of an earlier time."""
@@ -103,7 +105,7 @@ class Lineage:
         # file says that it has spoken after the other knows who it is, and before that says what was told.
         if not shown:
             self._write(incarnation, head, revision, former(), told=0)
-        told = max(head, 1)
+        told = head + 1
         if shown < told:
             with store.writing() as writer:
                 writer.execute(f"UPDATE {STORE} SET shown = ?", (told,))
@@ -111,7 +113,7 @@ class Lineage:
         self._shown = incarnation, head, revision
 
     def note(self, connection: sqlite3.Connection, former: Callable[[], Iterable[str]]) -> None:
-        """Remember, before the store is closed, how far it has come, though nobody was told.
+        """Remember, before a store that has spoken is closed, how far it has come, though nobody was told.
 
         A copy of the file has it, too, and may tell it. Put back to before it, the store would give the
         numbers of those commits to others.
@@ -124,7 +126,7 @@ class Lineage:
         beside = self._read()
         if beside is not None and beside.is_ahead(incarnation, head, revision, shown):
             return  # another process has come further
-        if head and (beside is None or beside[:3] != (incarnation, head, revision)):
+        if shown and (beside is None or beside[:3] != (incarnation, head, revision)):
             self._write(incarnation, head, revision, former(), told=shown)
 
     def _read(self) -> Shown | None:

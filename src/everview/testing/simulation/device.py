@@ -138,6 +138,11 @@ class Device:
     def _side(self) -> Path:
         return Path(f"{self.path}-shown")
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether it was ever in an exchange, as who it is now."""
+        return bool(self._stored("shown"))
+
     def image(self) -> bytes:
         """The bytes of the store as it is now."""
         return self._handle.connection.serialize()

@@ -180,6 +180,8 @@ def _restore(step: do.Restore, world: World) -> None:
         return
     if step.how == "unnoticed" and not _would_notice(world, device):
         return
+    if step.how == "in place" and _is_copied(world, device):
+        return  # nothing tells it that it went back, and it would do again what its copy has of it
     world.network.forget(device.name)
     with world.acting(device, returns=True):
         device.put_back(step.how)
@@ -295,6 +297,21 @@ def _gives_up(world: World, device: Device) -> bool:
 def _is_given_up(world: World, device: Device) -> bool:
     """Whether somebody who is still there has given a device up."""
     return any(device.incarnation in other.state.expired for other in world.devices.values())
+
+
+def _is_copied(world: World, device: Device) -> bool:
+    """Whether a store that has told nobody anything would lose by its backup what a copy has of it."""
+    kept = device.kept
+    if kept is None or kept.incarnation != device.incarnation or device.has_spoken:
+        return False
+    known = [
+        (other.incarnation, other.state.known) for other in world.devices.values() if other is not device
+    ]
+    return any(
+        told.vector.get(kept.incarnation, 0) > kept.head
+        for own, sites in known
+        for told in sites.get(own, {}).values()
+    )
 
 
 def _would_notice(world: World, device: Device) -> bool:

@@ -66,11 +66,6 @@ class LocatedDevice(Device):
             self.disarm()
         self.deaf = False
 
-    @property
-    def has_spoken(self) -> bool:
-        """Whether it was ever in an exchange."""
-        return bool(self._stored("shown"))
-
     def deafen(self) -> None:
         """Close the node."""
         self.node.close()
