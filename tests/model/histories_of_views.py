@@ -1,7 +1,7 @@
 """Small histories of views that have heard of more than is left, and of views that feed views."""
 
 from tests.model.ground import Ground
-from tests.model.losses import run_losses
+from tests.model.histories_of_groups import copied
 from tests.model.site import Site
 
 X = (0, 0)
@@ -73,10 +73,22 @@ def anybody_feeds(shortcuts):
 
 
 def gone_over_stay(shortcuts):
-    """Stores are put back, and found a group of a greater name; views that were in the former one know them
-    as its members still.
+    """o inserts x, and is copied before it has met anybody. The copy goes to a, which feeds w; o founds alone,
+    a group of a greater name. a and the copy have rows of a stranger, and go there. w, which is in the group
+    that they have left, hears of it from both, and follows.
     """
-    run_losses(21_366, shortcuts)
+    ground, a, w = _ground(shortcuts, a=BASE, w=VIEW)
+    o = Site(ground, "o", BASE)
+    o.write([("insert", "W", X)])
+    twin = copied(ground, o)
+    _sync(ground, (twin, a), (w, a))
+    for relation in BASE:
+        o.found(relation)
+    if not a.groups["W"] < o.groups["W"] or not w.rows("v"):
+        raise RuntimeError("the history does not set out as told")
+    o.write([("delete", "W", X)])
+    ground.sites += [o, twin]
+    _ends(ground, (0, set()), (1, {0}), (2, {0}), (3, {0, 1}))
 
 
 def revived_unseen(shortcuts):
