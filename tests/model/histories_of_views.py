@@ -73,8 +73,8 @@ def anybody_feeds(shortcuts):
 
 
 def gone_over_stay(shortcuts):
-    """o inserts x, and is copied before it has met anybody. The copy goes to a, which feeds w; o founds alone,
-    a group of a greater name. a and the copy have rows of a stranger, and go there. w, which is in the group
+    """o inserts x, and is copied before it has met anybody. The copy goes to a, which feeds w; o founds a
+    group of a greater name. a and the copy have rows of a stranger, and go there. w, which is in the group
     that they have left, hears of it from both, and follows.
     """
     ground, a, w = _ground(shortcuts, a=BASE, w=VIEW)
