@@ -25,6 +25,13 @@ def copy_store(site, target):
     copy.close()
 
 
+def put_back(folder):
+    """The backup in place of the store, which is closed."""
+    for rest in ("a.db-wal", "a.db-shm"):
+        (folder / rest).unlink(missing_ok=True)
+    (folder / "a.db").write_bytes((folder / "backup.db").read_bytes())
+
+
 def write_some(site, number):
     site.insert("r", [(number, "x")])
     site.insert("g", [(number,), (number,)])
@@ -211,9 +218,7 @@ def test_a_restored_backup_gets_everything_back_and_revives_nothing(world, tmp_p
         assert c._replica.collect() > 0
         talk(a, b, c)
     a.close()
-    for rest in ("a.db-wal", "a.db-shm"):
-        (tmp_path / rest).unlink(missing_ok=True)
-    (tmp_path / "a.db").write_bytes((tmp_path / "backup.db").read_bytes())
+    put_back(tmp_path)
     a = world.site("a", tmp_path / "a.db")
     write_some(a, 4)
     talk(a, b, c)
@@ -252,9 +257,7 @@ def test_a_store_that_was_put_back_to_before_it_met_anyone_is_recognised_though_
     a.sync(b)
     assert a.replica.head == head
     a.close()
-    for rest in ("a.db-wal", "a.db-shm"):
-        (tmp_path / rest).unlink(missing_ok=True)
-    (tmp_path / "a.db").write_bytes((tmp_path / "backup.db").read_bytes())
+    put_back(tmp_path)
     a = world.site("a", tmp_path / "a.db")
     assert a.status()["incarnation"] != before
     write_some(a, 2)
@@ -322,9 +325,7 @@ def test_a_store_that_was_put_back_to_before_it_told_its_last_commit_is_recognis
     b.sync(a)
     assert a.replica.head == head
     a.close()
-    for rest in ("a.db-wal", "a.db-shm"):
-        (tmp_path / rest).unlink(missing_ok=True)
-    path.write_bytes((tmp_path / "backup.db").read_bytes())
+    put_back(tmp_path)
     a = world.site("a", path)
     assert a.status()["incarnation"] != before
     a.delete("g", [(1,)])
