@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from everview.engines.sqlite.stamps import microseconds
-from everview.replication.membership import Membership, declined
+from everview.replication.membership import Membership, declined, groups_of
 from everview.replication.state import State
-from everview.replication.strangers import groups_of
 
 
 @dataclass(slots=True)

@@ -17,10 +17,11 @@ from itertools import chain, islice
 import msgspec
 
 from everview.replication.groups import Groups
+from everview.replication.membership import groups_of
 from everview.replication.messages import START, Cursor, Gossip, Known, Member, Message
 from everview.replication.rolls import MEMBERS, Members, Mentions, Roll, merged
 from everview.replication.state import State, Told
-from everview.replication.strangers import cancelled, groups_of
+from everview.replication.strangers import cancelled
 
 PASSED = "^"
 """Ends the name of a whole for what a member knows all to have passed of it (`Told.passed`)."""

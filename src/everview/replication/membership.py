@@ -276,11 +276,7 @@ class Membership:
         state, waits = self.state, self.state.provisional.get(relation)
         ours = {state.joined.get(relation) if waits is None else waits.group}
         ours.update(state.absorbed.get(relation, ()))
-        held = state.members.get(incarnation, {}).get(relation, {})
-        return any(
-            group in ours and one.sponsor and not declined(incarnation, group, one)
-            for group, one in held.items()
-        )
+        return not ours.isdisjoint(groups_of(self, incarnation, relation))
 
     def has_room(self, message: Message) -> bool:
         """Whether those whom a message lists can be told on, with all that are listed here."""
@@ -415,6 +411,12 @@ class Membership:
         """The time of its clock that a member is believed to have told; 0 if there is none."""
         told = self.state.known.get(incarnation, {}).values()
         return max((microseconds(one.reading) for one in told), default=0)
+
+
+def groups_of(membership: Membership, writer: str, relation: str) -> set[str]:
+    """The groups that a site has joined, as far as it is known here."""
+    held = membership.state.members.get(writer, {}).get(relation, {})
+    return {group for group, one in held.items() if one.sponsor and not declined(writer, group, one)}
 
 
 def declined(incarnation: str, group: str, held: Holding) -> bool:

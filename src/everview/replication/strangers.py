@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from everview.replication.membership import Membership, covers, declined
+from everview.replication.membership import Membership, covers, groups_of
 from everview.replication.state import Told
 
 Tells = Mapping[str, Mapping[str, Told]]
 """Incarnation → whole → what it has, as a message tells it."""
-
-
-def groups_of(membership: Membership, writer: str, relation: str) -> set[str]:
-    """The groups that a site has joined, as far as it is known here."""
-    held = membership.state.members.get(writer, {}).get(relation, {})
-    return {group for group, one in held.items() if one.sponsor and not declined(writer, group, one)}
 
 
 def strangers(membership: Membership, relation: str) -> set[str]:
