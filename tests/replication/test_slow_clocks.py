@@ -4,6 +4,7 @@ import pytest
 from tests.replication.sites import World, assert_equal, talk
 
 from everview.engines.sqlite.stamps import SHIFT
+from everview.replication.arriving import Outcome
 
 DAY = 24 * 3600
 
@@ -193,3 +194,98 @@ def test_a_clock_that_is_wrong_beyond_reason_moves_no_other(world):
     a.insert("k", [(1, "y")])
     talk(a, fast)
     assert assert_equal(a, fast)["k"] == [(1, "y"), (2, "a")]
+
+
+# Versions from the future, at a site that returns.
+
+
+def given_up(c, n):
+    """What c has written waits at n, for c's clock is ahead; then c gives n up."""
+    c.insert("k", [(1, "x")])
+    talk(c, n)
+    assert n.rows("k") == []
+    assert c.replica.expire(n.replica.incarnation)
+
+
+@pytest.mark.parametrize("days", [2, 3650])
+def test_what_waits_for_its_time_and_was_deleted_meanwhile_does_not_come_back(world, days):
+    """Whether the clock of who returns is moved past it, or not, for the other's is wrong beyond reason."""
+    c, n = world.site("c", skew=days * DAY), world.site("n")
+    given_up(c, n)
+    c.delete("k", [(1,)])
+    assert c._replica.collect() == 1
+    n.sync(c)
+    assert n.rows("k") == []
+    world.seconds += (days + 1) * DAY
+    n._replica.tick()
+    assert n.rows("k") == []
+    talk(c, n)
+    assert assert_equal(c, n)["k"] == []
+
+
+def test_nor_does_it_by_an_old_batch(world):
+    """t's batch of before the delete is found after it was forgotten, at n whose clock is moved by nobody."""
+    c, t = (world.site(name, skew=3650 * DAY) for name in "ct")
+    n = world.site("n")
+    talk(c, t, n)
+    given_up(c, n)
+    c.sync(t)
+    batch = list(t.replica.batch(0))
+    c.delete("k", [(1,)])
+    for _ in range(3):
+        talk(c, t)
+        for site in (c, t):
+            site.replica.collect()
+    assert "k" not in c.status()["replication"]["held"]
+    n.sync(c)
+    assert n.replica.take(batch).outcome is Outcome.APPLIED
+    world.seconds += 3651 * DAY
+    n._replica.tick()
+    assert n.rows("k") == []
+    talk(c, t, n)
+    assert assert_equal(c, t, n)["k"] == []
+
+
+def test_what_waits_for_its_time_and_lives_is_not_taken_for_forgotten(world):
+    """n's clock is moved past it by another delete of the snapshot, while its own version still waits."""
+    c, t = (world.site(name, skew=2 * DAY) for name in "ct")
+    n = world.site("n")
+    talk(c, t, n)
+    given_up(c, n)
+    c.insert("k", [(2, "y")])
+    c.delete("k", [(2,)])
+    for _ in range(3):
+        c.sync(t)
+    n.sync(c)
+    assert is_moved(n, world)
+    n._replica.tick()
+    assert n.rows("k") == [(1, "x")]
+    talk(c, t, n)
+    check_later(world, c, t, n, expected=[(1, "x")])
+
+
+def test_what_waits_and_nobody_has_seen_is_written_again_above_what_was_forgotten(world):
+    """f's row is known to n alone, and waits there; c forgets a later delete of its key, and u still has it.
+    Under its old stamp the row would live at c, and be dead at u.
+    """
+    c, u, f = (world.site(name, skew=2 * DAY) for name in "cuf")
+    n = world.site("n")
+    talk(c, u, n, f)
+    f.insert("k", [(1, "f")])
+    n.sync(f)
+    world.seconds += 5
+    c.insert("k", [(1, "x")])
+    c.delete("k", [(1,)])
+    for other in (n, f):
+        assert c.replica.expire(other.replica.incarnation)
+    talk(c, u)
+    c.sync(u)
+    assert u._replica.collect() == 0
+    c.sync(u)
+    assert c._replica.collect() == 1
+    n.sync(c)
+    n.sync(u)
+    u.sync(c)
+    assert assert_equal(c, u, n)["k"] == [(1, "f")]
+    talk(c, u, n, f)
+    check_later(world, c, u, n, f, expected=[(1, "f")])

@@ -21,7 +21,7 @@ from everview.language.limits import HIGHEST_FLOOR
 from everview.language.relations import Semantics
 from everview.replication.admitting import admitted, observe
 from everview.replication.arriving import Arriving
-from everview.replication.catching_up import catch_up, last_delete, passed
+from everview.replication.catching_up import catch_up, last_delete, passed, value_due
 from everview.replication.membership import join
 from everview.replication.messages import START, Cursor, Message, Section
 from everview.replication.partials import PartialArrivals
@@ -44,7 +44,8 @@ class Cut(Arriving):
             self._clear(name)
         returning = {name for name in joining if self._holds_any(self.engine.streams[name])}
         self._raise_floors()
-        grown = sum(self._lift(name) for name in sorted(returning))
+        grown = self._value_due() if returning else 0
+        grown += sum(self._lift(name) for name in sorted(returning))
         arrivals = Arrivals(self.engine, self.connection, self.published)
         partials = PartialArrivals(self.knowledge, self.connection, self.partials)
         carrying = Carrying(self.engine, self.connection, self.on_change)
@@ -163,6 +164,10 @@ class Cut(Arriving):
                 continue
             state.floors[name] = floor
         self.commit.floors, store.floors, store.apart = state.floors, state.floors, state.apart
+
+    def _value_due(self) -> int:
+        """What waits, and by the floors has come, is judged by the snapshot like all that is held."""
+        return value_due(self.knowledge.store, self.connection, self.commit.version, self.on_change)
 
     def _clear(self, name: str) -> None:
         """A view that is received writes nothing: on joining it starts empty, and nothing is lost."""

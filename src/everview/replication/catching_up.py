@@ -9,9 +9,12 @@ has not, nothing is moved: where some clock is right, one that runs ahead moves 
 from __future__ import annotations
 
 import logging
+import sqlite3
 
+from everview.engines.sqlite.engine import OnChange
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.staging import Columns
+from everview.engines.sqlite.store import Store
 from everview.language.relations import Relation
 from everview.replication.admitting import moment
 from everview.replication.gossip import Tidings
@@ -65,3 +68,15 @@ def catch_up(knowledge: Knowledge, commit: Commit, stamp: int, relation: str, se
         knowledge.state.moved = clock.past = stamp
     clock.observe(stamp)
     commit.stamp = clock.stamp()
+
+
+def value_due(store: Store, connection: sqlite3.Connection, version: int, on_change: OnChange | None) -> int:
+    """Value the versions whose time has come; return how many rows changed."""
+    limit, grown = store.clock.limit(), 0
+    for relation in store.engine.timed():
+        store.clock.observe(relation.last_due(connection, limit))
+        count = relation.come(connection, version, limit)
+        if count:
+            store.engine.propagate(connection, (relation.delta,), on_change, shrinks=True)
+        grown += count
+    return grown

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from everview.replication.awaiting import awaited_text
 from everview.replication.backlog import LOOKED_AT
 from everview.replication.batches import Batches
+from everview.replication.catching_up import value_due
 from everview.replication.collecting import collect, is_due, ripen
 from everview.replication.convergence import convergence
 from everview.replication.denying import Withheld, denied, withheld
@@ -118,20 +119,11 @@ class Replica(Batches):
 
     def tick(self) -> int:
         """Value the versions whose time has come; return how many rows changed."""
-        limit = self._store.clock.limit()
         if not self.due:
             return 0
-        grown = 0
         with self._committing() as connection:
             commit = self._writing.commit
-            for relation in self._store.engine.timed():
-                self._store.clock.observe(relation.last_due(connection, limit))
-                count = relation.come(connection, commit.version, limit)
-                if count:
-                    self._store.engine.propagate(
-                        connection, (relation.delta,), self._writing.collect, shrinks=True
-                    )
-                grown += count
+            grown = value_due(self._store, connection, commit.version, self._writing.collect)
             commit.grown |= grown > 0
             self._look_ahead(connection)
         return grown

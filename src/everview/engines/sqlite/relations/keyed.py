@@ -199,9 +199,11 @@ class KeyedRelation(StoredRelation):
 
     @cached_property
     def _collected(self) -> str:
-        """Whether an arrived version a was collected here."""
+        """Whether an arrived version a was collected here: it neither is held nor waits for its time."""
         held = f"EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self._on})"
-        return f"{covers('a', own='')} AND NOT {held}"
+        same = f"{self._on} AND r.stamp = a.stamp AND r.site = a.site"
+        waits = f"EXISTS (SELECT 1 FROM {self.future} AS r WHERE {same})"
+        return f"{covers('a', own='')} AND NOT {held} AND NOT {waits}"
 
     @cached_property
     def _ignore(self) -> str:
@@ -233,28 +235,37 @@ class KeyedRelation(StoredRelation):
 
     def merge(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
         come, waiting = self._sorted_out(connection, arrival.rows, arrival.limit)
-        grown = self._wait(connection, waiting, arrival.version) if waiting else 0
+        grown = 0
+        if waiting:
+            stage(connection, self.arrived, waiting)
+            self._judge(connection, arrival, death="0")  # it says nothing yet of who lives
+            grown = self._wait(connection, arrival)
         stage(connection, self.arrived, come)
-        if arrival.covered and not arrival.joining:
-            connection.execute(self._ignore)
+        self._judge(connection, arrival, death=_DEATH)
+        return grown + self._join(connection, arrival.version)
+
+    def _judge(self, connection: sqlite3.Connection, arrival: Arrival, *, death: str) -> None:
+        """What arrived and was collected here is ignored; where the site joins, it dies."""
         if arrival.returning:
             keys = ", ".join(self.table.key())
-            self.keep(connection, f"SELECT {keys}, {_DEATH} FROM {self.arrived}")
-            places = [self.relation.columns.index(name) for name in self.relation.key]
-            for row in waiting:  # which says nothing yet of who lives
-                marks = ", ".join("?" * len(places))
-                self.keep(connection, f"SELECT {marks}, 0", [row[place] for place in places])
+            self.keep(connection, f"SELECT {keys}, {death} FROM {self.arrived}")
+        if arrival.covered and not arrival.joining:
+            connection.execute(self._ignore)
         if arrival.covered and arrival.joining:
             after = "alive = 0, stamp = stamp + 1"  # right after it was written
             self.bury(connection, arrival, alive="alive = 1", change=after, collected=self._collected)
-        return grown + self._join(connection, arrival.version)
 
-    def _wait(self, connection: sqlite3.Connection, rows: Sequence[Row], version: int) -> int:
-        """Set aside what is from the future."""
-        names = (*self.table.columns, "alive", "stamp", "site", "seq", "version")
-        marks = ", ".join("?" * len(names))
-        into = f"INSERT OR IGNORE INTO {self.future} ({', '.join(names)}) VALUES ({marks})"
-        return connection.executemany(into, [(*row, version) for row in rows]).rowcount
+    def _wait(self, connection: sqlite3.Connection, arrival: Arrival) -> int:
+        """Set aside what arrived from the future; what a snapshot has of it is marked by its commit."""
+        names = ", ".join((*self.table.columns, "alive", "stamp", "site", "seq"))
+        again = "DO UPDATE SET version = excluded.version" if arrival.returning else "DO NOTHING"
+        grown = connection.execute(
+            f"INSERT INTO {self.future} ({names}, version) SELECT {names}, ? FROM {self.arrived} WHERE 1 "
+            f"ON CONFLICT {again}",
+            (arrival.version,),
+        ).rowcount
+        connection.execute(f"DELETE FROM {self.arrived}")
+        return grown
 
     def _join(self, connection: sqlite3.Connection, version: int) -> int:
         connection.execute(self._two_values)
@@ -371,6 +382,9 @@ class KeyedRelation(StoredRelation):
         gone = f"FROM {name} AS r WHERE {missing} AND {covers('r')}"
         connection.execute(f"INSERT INTO {self.delta} SELECT {self.listed}, -1 {gone} AND alive = 1")
         dropped = connection.execute(f"DELETE {gone}").rowcount
+        dropped += connection.execute(
+            f"DELETE FROM {self.future} AS f WHERE version <> ? AND {covers('f')}", (commit.version,)
+        ).rowcount
         mine, called = self.mine("r", commit.name)
         lifted = connection.execute(
             f"UPDATE {name} AS r SET stamp = ?, version = ?, site = 0, seq = 0 "
