@@ -6,6 +6,7 @@ They are the worked examples of docs/REPLICATION.md, for shortcuts that random r
 from tests.model.driver import run
 from tests.model.ground import Ground, WrongError
 from tests.model.histories_of_bags import OF_BAGS
+from tests.model.histories_of_clocks import OF_CLOCKS
 from tests.model.histories_of_groups import MEETINGS
 from tests.model.histories_of_views import OF_VIEWS
 from tests.model.site import Site
@@ -301,6 +302,7 @@ def untold_waits_not(shortcuts):
 HISTORIES = (
     MEETINGS
     | OF_BAGS
+    | OF_CLOCKS
     | OF_VIEWS
     | {
         "clock goes back": clock_goes_back,

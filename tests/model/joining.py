@@ -21,11 +21,13 @@ def merge(site, stream, arrived, page):
         arrived = admitted(site, stream, arrived)
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
     returning = returning and page.froms[stream] == 0
+    waited = {key for key in table if stream == "K" and not site.valued(key[1])}
     from_another = returning and site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
     if returning and stream == "K" and "slow guests" not in site.shortcuts:
         catch_up(site, arrived, page)
     if returning:
-        unseen = forget_collected(site, stream, arrived, page)
+        spared = waited if "waiting stays" in site.shortcuts else set()
+        unseen = forget_collected(site, stream, arrived, page, spared)
         if stream in site.received and "views merge" not in site.shortcuts:
             start_again(site, stream)
         if from_another:
@@ -37,6 +39,8 @@ def merge(site, stream, arrived, page):
     before = live_ids(site.kinds, table, site.valued) if stream in site.received else set()
     for key, row in arrived.items():
         held = table.get(key)
+        if returning and key in waited and "waiting is gone" in site.shortcuts:
+            held = None
         if held is None:
             collected = not returning and row.origin and is_covered(site, stream, key, row.origin)
             if collected and "accept covered" not in site.shortcuts:
@@ -61,7 +65,8 @@ def merge(site, stream, arrived, page):
     if stream in site.received and "revived unseen" not in site.shortcuts:
         revive(site, stream, before)
     if returning and stream in site.kinds and "no lift" not in site.shortcuts:
-        lift(site, stream, unseen - arrived.keys(), page)
+        below = waited if "waiting below" in site.shortcuts else set()
+        lift(site, stream, unseen - arrived.keys() - below, page)
     if from_another and stream in ("R", "K") and "deaths once" not in site.shortcuts:
         grown += tell_deaths_again(site, stream, arrived)
     if "strangers" not in site.shortcuts:
@@ -129,11 +134,11 @@ def alive_on_arrival(site, stream, arrived):
     return {k: r for k, r in arrived.items() if k[0] == "d" and all(i in live for i in k[3])}
 
 
-def forget_collected(site, stream, arrived, page):
+def forget_collected(site, stream, arrived, page, spared):
     """Drop what the snapshot covers and does not hold; return the keys that it does not cover."""
     table, unseen = site.tables[stream], set()
     for key, row in list(table.items()):
-        if key in arrived or row.origin is None:
+        if key in arrived or key in spared or row.origin is None:
             continue
         relation = stream if stream in site.kinds else key[1]
         theirs = page.known.get((page.sender, (stream, relation))) or page.known[page.sender, relation]
