@@ -198,6 +198,7 @@ def wait_in_line(shortcuts):
     """n has p's file, and p finds one of c's smaller group; p reaches c only through n, which waits for p."""
     ground, c, p = two_groups(shortcuts, "c", "p")
     n = Site(ground, "n", "R")
+    p.write([("insert", "R", X)])
     file = push(p, 0)
     receive(p, push(c, 0))
     receive(n, file)
@@ -350,6 +351,27 @@ def guests_wait(shortcuts):
         ground.compare()
 
 
+def empty_guests_wait(shortcuts):
+    """p takes an empty file of q, which does not list it, and meets m; m is copied. The copy has to return to
+    m, and reaches it only through p; and p reaches q only through the copy.
+    """
+    ground = Ground(0, shortcuts)
+    q, p, m = (Site(ground, name, "R") for name in "qpm")
+    ground.meet_all([q], "a")
+    receive(p, push(q, 0))
+    if "R" not in p.provisional:
+        raise RuntimeError("the history does not set out as told")
+    m.write([("insert", "R", X)])
+    ground.pull(p, m)
+    ground.pull(m, p)
+    p.write([("insert", "R", Y)])
+    twin = copied(ground, m)
+    ground.sites = [q, twin, p, m]
+    ground.links = {0: {1}, 1: {0, 2}, 2: {1, 3}, 3: {2}}
+    ground.settle()
+    ground.compare()
+
+
 MEETINGS = {
     "guests wait": guests_wait,
     "a member's page": a_members_page,
@@ -365,6 +387,7 @@ MEETINGS = {
     "older whole": older_whole,
     "sponsor forgets": sponsor_forgets,
     "provisional to all": provisional_to_all,
+    "empty guests wait": empty_guests_wait,
     "wait in line": wait_in_line,
     "views merge": views_merge,
     "views wait": views_wait,

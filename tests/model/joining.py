@@ -21,7 +21,7 @@ def merge(site, stream, arrived, page):
         arrived = admitted(site, stream, arrived)
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
     returning = returning and page.froms[stream] == 0
-    waited = {key for key in table if stream == "K" and not site.valued(key[1])}
+    waited = {k for k in table if stream == "K" and isinstance(k[1], Stamp) and not site.valued(k[1])}
     from_another = returning and site.former.get(stream, page.groups.get(stream)) != page.groups.get(stream)
     if returning and stream == "K" and "slow guests" not in site.shortcuts:
         catch_up(site, arrived, page)

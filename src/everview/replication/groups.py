@@ -40,9 +40,9 @@ class Groups(Belonging):
 
         Who cannot ask again at once, for the message is a file, leaves only what it is `listed` for there:
         others may wait for it where it is, and would wait for one that waits itself. A stream that waits to
-        be listed follows only its own group, whatever name that goes by now. Unless it is a view, which goes
-        wherever it will be listed: nothing was written there, nobody waits for it, and those whom it meets
-        may never hear where its sponsor's group went.
+        be listed follows only its own group, whatever name that goes by now. Unless it is loose, and goes
+        wherever it will be listed: those whom it meets may never hear where its sponsor's group went, or wait
+        for one who is behind it.
         """
         left: set[str] = self.leave_the_lost() if self.note_gone_over(groups, sender) else set()
         strange: set[str] = set()
@@ -62,7 +62,7 @@ class Groups(Belonging):
                 follows = behind
             else:
                 follows = self._went_into(stream, ours, groups) if waits else theirs < ours
-                if waits and not self.membership.is_base(stream):
+                if self.is_loose(stream):
                     follows = follows or theirs < ours or listed is None or stream in listed
             if follows and (waits or listed is None or stream in listed):
                 self.leave(stream)

@@ -164,7 +164,7 @@ MUTANTS = {
 """Mutant → the faults under which it is looked for."""
 
 FIRST = {
-    covered_rows_accepted: 141,
+    covered_rows_accepted: 363,
     published_floor_stays: 131,
     published_epoch_stays: 7,
     published_wholes_merged: 68,
