@@ -155,4 +155,5 @@ class World:
 def _membership(device: Device) -> tuple[object, ...]:
     """What changes when a device joins anew, and may tell again what it told before."""
     state = device.state
-    return device.incarnation, state.joined, state.lifted, state.former
+    waits = {stream: (one.sponsor, one.group) for stream, one in state.provisional.items()}
+    return device.incarnation, state.joined, waits, state.lifted, state.former
