@@ -87,11 +87,9 @@ class Groups:
         """The old group keeps its entry for us: until its members have come after us, they forget nothing
         that we have not seen, for we carry it to others.
         """
-        came, former = stream in VIEWS or not self._is_loose(stream), self.groups.pop(stream)
-        if came:  # else it is as if it had never been there
-            self.former[stream] = former
-            self.absorbed.setdefault(stream, set()).add(former)
-        if self.provisional.pop(stream, None) and came:  # it has no entry
+        self.former[stream] = self.groups.pop(stream)
+        self.absorbed.setdefault(stream, set()).add(self.former[stream])
+        if self.provisional.pop(stream, None):  # it has no entry
             self.bound.add(stream)
         self.joined.discard(stream)
         self.lifted.pop(stream, None)
@@ -165,9 +163,9 @@ class Groups:
         nobody goes to one who has yet to come. If both have to, the names decide. Relations go together.
 
         For a file only what it lists us for, and has whole: we cannot ask again, and others may wait for us
-        where we are. What is provisional follows only its own group. Unless it is loose, and goes wherever
-        it will be listed, whatever the names: nobody waits for it where it is, and those whom it meets may
-        never hear of that group, or wait for one who is behind it.
+        where we are. What is provisional goes wherever it will be listed, whatever the names: nobody waits
+        for it where it is, and those whom it meets may never hear of that group, or wait for one who is
+        behind it.
         """
         strange = False
         self.note_gone_over(groups, told.absorbed, sender)
@@ -196,6 +194,8 @@ class Groups:
                 self._is_loose(stream) and (listed is None or stream in listed)
             ):
                 self.leave(stream)
+                if (listed is None or stream in listed) and "guests stay" not in self.shortcuts:
+                    self.bound.discard(stream)
             else:
                 strange = True
         return strange
@@ -209,19 +209,14 @@ class Groups:
     def _may_follow(self, stream, absorbed, listed):
         if stream not in self.provisional:
             return listed is None or stream in listed or "wait in line" in self.shortcuts
-        return self._is_loose(stream) or self.groups[stream] in absorbed.get(stream, ())
+        loose = stream in VIEWS and "guests wait" not in self.shortcuts
+        return loose or self.groups[stream] in absorbed.get(stream, ())
 
     def _is_loose(self, stream):
-        """Whether it waits to be listed, and may as well go elsewhere: a view, for nothing was written there,
-        or a relation of which nothing has come.
-        """
-        if stream not in self.provisional:
-            return False
-        if stream in VIEWS:
-            return "guests wait" not in self.shortcuts
-        _, covered = self.provisional[stream]
-        came = any(vector.items() for vector in covered.values()) or self.absorbed.get(stream)
-        return not came and "empty guests wait" not in self.shortcuts
+        """Whether it waits to be listed where nobody has an entry for it, and goes where it has one."""
+        return stream in self.provisional and ("guests wait" if stream in VIEWS else "guests stay") not in (
+            self.shortcuts
+        )
 
     def absorb(self, stream, told):
         """The names that a group has taken in travel with it; who comes over adds its own.

@@ -195,8 +195,11 @@ def provisional_to_all(shortcuts):
 
 
 def wait_in_line(shortcuts):
-    """n has p's file, and p finds one of c's smaller group; p reaches c only through n, which waits for p."""
-    ground, c, p = two_groups(shortcuts, "c", "p")
+    """n has p's file, and p finds one of c's smaller group; p reaches c only through n, which waits for p.
+
+    Told without the rule by which n goes to c's group at once.
+    """
+    ground, c, p = two_groups(shortcuts | {"guests stay"}, "c", "p")
     n = Site(ground, "n", "R")
     p.write([("insert", "R", X)])
     file = push(p, 0)
@@ -351,13 +354,14 @@ def guests_wait(shortcuts):
         ground.compare()
 
 
-def empty_guests_wait(shortcuts):
-    """p takes an empty file of q, which does not list it, and meets m; m is copied. The copy has to return to
-    m, and reaches it only through p; and p reaches q only through the copy.
+def guests_stay(shortcuts):
+    """p takes a file of q, which does not list it, and meets m; m is copied. The copy has to return to m, and
+    reaches it only through p; and p reaches q only through the copy.
     """
     ground = Ground(0, shortcuts)
     q, p, m = (Site(ground, name, "R") for name in "qpm")
     ground.meet_all([q], "a")
+    q.write([("insert", "R", (2, 2))])
     receive(p, push(q, 0))
     if "R" not in p.provisional:
         raise RuntimeError("the history does not set out as told")
@@ -387,7 +391,7 @@ MEETINGS = {
     "older whole": older_whole,
     "sponsor forgets": sponsor_forgets,
     "provisional to all": provisional_to_all,
-    "empty guests wait": empty_guests_wait,
+    "guests stay": guests_stay,
     "wait in line": wait_in_line,
     "views merge": views_merge,
     "views wait": views_wait,

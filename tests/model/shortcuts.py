@@ -57,7 +57,7 @@ SHORTCUTS = {
     "provisional to all": "a provisional site's batches are taken by everyone",
     "sponsor takes anyway": "a sponsor that has collected since takes its guest's batch",
     "guests wait": "a view that is provisional follows only its sponsor's group, like a relation",
-    "empty guests wait": "a relation of which nothing came with a file follows only that file's group",
+    "guests stay": "a relation that is provisional follows only its sponsor's group",
     "wait in line": "who leaves its group for that of a file is provisional there, like a newcomer",
     "a member's page": "who leaves its group joins by the page that it had asked for as a member",
     "strangers": "who has the rows of a store that was copied reads on when the original comes",

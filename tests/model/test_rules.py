@@ -8,6 +8,7 @@ from tests.model.copies import OwnedCopies, run_copies
 from tests.model.disasters import run_disasters
 from tests.model.driver import STORM, run
 from tests.model.ground import WrongError
+from tests.model.guests import Guests
 from tests.model.histories import HISTORIES
 from tests.model.losses import run_losses
 from tests.model.shortcuts import RIGHT, SHORTCUTS
@@ -42,6 +43,16 @@ def test_the_right_rules_survive_copies_of_rows_that_have_owners():
     for seed in (181, 231, 1205):
         with pytest.raises(WrongError):
             run_copies(seed, frozenset(["speak for others"]), kind=OwnedCopies)
+
+
+def test_the_right_rules_survive_guests():
+    """Among them one who waits for the writer of a file, and meets others."""
+    counts = Counter()
+    for seed in [*range(150), 679]:
+        counts += run_copies(seed, kind=Guests)
+    assert counts["provisional"] > 50
+    with pytest.raises(WrongError, match="a guest waits"):
+        run_copies(679, frozenset(["guests stay"]), kind=Guests)
 
 
 def test_the_right_rules_survive_disasters():

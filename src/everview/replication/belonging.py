@@ -157,29 +157,17 @@ class Belonging:
         The old group keeps its entry for this site: until its members have come after it, they forget nothing
         that it has not seen, for it carries that to others.
         """
-        state, came = self.state, not self.is_loose(stream) or not self.membership.is_base(stream)
+        state = self.state
         waits = state.provisional.pop(stream, None)
         former = state.joined.pop(stream, None) or (waits.group if waits is not None else "")
+        state.former[stream] = former
         state.lifted.pop(stream, None)
-        if came:  # else it is as if it had never been there
-            state.former[stream] = former
-            self._absorb(stream, [former])
-        if came and waits is not None:  # it has no entry
+        self._absorb(stream, [former])
+        if waits is not None:  # it has no entry
             state.bound.setdefault(stream, self.membership.now_us())
         for sender, cursors in state.cursors.items():
             if stream in cursors:
                 state.cursors[sender] = {name: one for name, one in cursors.items() if name != stream}
-
-    def is_loose(self, stream: str) -> bool:
-        """Whether a stream waits to be listed, and may as well go elsewhere.
-
-        So may a view, for nothing was written there; and a relation of which nothing has come yet, for it has
-        nothing that others could forget.
-        """
-        waits = self.state.provisional.get(stream)
-        if waits is None:
-            return False
-        return not self.membership.is_base(stream) or not (waits.covered or self.state.absorbed.get(stream))
 
     def is_fed(self, view: str, group: str) -> bool:
         """Whether somebody who is known here is left in the groups of all a view's inputs."""

@@ -40,9 +40,9 @@ class Groups(Belonging):
 
         Who cannot ask again at once, for the message is a file, leaves only what it is `listed` for there:
         others may wait for it where it is, and would wait for one that waits itself. A stream that waits to
-        be listed follows only its own group, whatever name that goes by now. Unless it is loose, and goes
-        wherever it will be listed: those whom it meets may never hear where its sponsor's group went, or wait
-        for one who is behind it.
+        be listed goes wherever it will be, whatever the names: nobody has an entry for it where it is, and
+        those whom it meets may never hear where its sponsor's group went, or wait for one who is behind it. A
+        view, where nothing was written, goes after any file of a smaller group.
         """
         left: set[str] = self.leave_the_lost() if self.note_gone_over(groups, sender) else set()
         strange: set[str] = set()
@@ -51,7 +51,7 @@ class Groups(Belonging):
             ours = self.group(stream) if stream in self.membership.wanted else None
             if ours is None:
                 continue
-            waits = stream in self.state.provisional
+            waits, is_listed = stream in self.state.provisional, listed is None or stream in listed
             behind, ahead = words.get(stream, (False, False))
             if theirs == ours and (ahead or not behind):
                 continue
@@ -62,11 +62,14 @@ class Groups(Belonging):
                 follows = behind
             else:
                 follows = self._went_into(stream, ours, groups) if waits else theirs < ours
-                if self.is_loose(stream):
-                    follows = follows or theirs < ours or listed is None or stream in listed
-            if follows and (waits or listed is None or stream in listed):
+                if waits:
+                    is_view = not self.membership.is_base(stream)
+                    follows = follows or is_listed or (is_view and theirs < ours)
+            if follows and (waits or is_listed):
                 self.leave(stream)
                 left.add(stream)
+                if is_listed:
+                    self.state.bound.pop(stream, None)
             else:
                 strange.add(stream)
         return left, strange
