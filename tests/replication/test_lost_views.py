@@ -192,17 +192,25 @@ def test_a_view_that_came_with_a_file_does_not_wait_for_its_writer(site, tmp_pat
     assert group(guest) == group(relay)
 
 
-def test_a_relation_that_came_with_a_file_does_wait(site, tmp_path):
-    """It may be all that is left of the writer, and nobody holds back in the writer's group for its sake."""
+@pytest.mark.parametrize("forgotten", [False, True])
+@pytest.mark.parametrize("first", ["near", "guest"])
+def test_nor_does_a_relation_and_what_its_writer_has_deleted_is_dead_where_they_meet(
+    site, tmp_path, first, forgotten
+):
+    """It may be all that is left of the writer, in whose group nobody holds back for its sake."""
     near, far, guest = site("near"), site("far"), site("guest")
     near.sync(site("other"))
-    far.insert("n", [(2, "x")])
+    far.insert("n", [(2, "x"), (3, "x")])
     far.sync(tmp_path / "stick")
     guest.sync(tmp_path / "stick")
-    guest.sync(near)
     assert guest.status()["replication"]["provisional"]
-    assert (guest.rows("n"), near.rows("n")) == ([(2, "x")], [])
-    far.sync(near)
-    guest.sync(near)
+    guest.insert("n", [(4, "guest")])
+    if forgotten:
+        far.delete("n", [(3, "x")])
+        assert far.replica.collect() == 1
+    sync_all(*([(guest, near)] if first == "guest" else [(near, guest), (near, guest)]))
     assert not guest.status()["replication"]["provisional"]
-    assert guest.rows("n") == near.rows("n") == [(2, "x")]
+    assert guest.rows("n") == near.rows("n") == [(2, "x"), (3, "x"), (4, "guest")]
+    sync_all((far, near), (guest, near), (far, near), (guest, near))
+    rows = [(2, "x"), (4, "guest")] if forgotten else [(2, "x"), (3, "x"), (4, "guest")]
+    assert guest.rows("n") == near.rows("n") == far.rows("n") == rows

@@ -32,8 +32,11 @@ def print_replication(state: Mapping[str, Any]) -> None:
     if alone:
         return
     for sites, streams in _by_sites(state["waits_for"]).items():
-        waits = f"{' or '.join(sites)}, before it exchanges {', '.join(_names(streams))} with other groups"
-        sys.stdout.write(f"{'waits for:':20}{waits}\n")
+        names = ", ".join(_names(streams))
+        what = f", before it exchanges {names} with other groups"
+        if set(streams) <= set(state["provisional"]):
+            what = f", or whoever else answers, to be listed for {names}"
+        sys.stdout.write(f"{'waits for:':20}{' or '.join(sites)}{what}\n")
     _print_table(
         "peer",
         [

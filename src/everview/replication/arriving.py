@@ -199,8 +199,8 @@ class Arriving:
         if waits is not None:
             names = self.knowledge.state.names
             _LOG.warning(
-                "%s came from a batch of %s that did not list this site, and %s belongs to another group; "
-                "nothing is exchanged before %s has answered, or was away for too long",
+                "%s came from a file of %s that did not list this site, and %s belongs to another group; its "
+                "file is not taken before %s, or whoever else answers, has listed this site",
                 stream,
                 names.get(waits.sponsor) or waits.sponsor,
                 names.get(self.sender) or self.sender,

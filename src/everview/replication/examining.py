@@ -40,12 +40,23 @@ def examine_others(store: Store) -> Iterator[Finding]:
         were = "was" if state["dropped_rows"] == 1 else "were"
         text = f"{counted(state['dropped_rows'], 'row')} {were} dropped that their senders may not write"
         yield Finding("warning", "rights", text, "look into the tokens of the sites that wrote them")
-    if state["waits_for"]:
-        streams = ", ".join(sorted(set(map(view_of, state["waits_for"]))))
-        sites = " or ".join(sorted({site for some in state["waits_for"].values() for site in some}))
-        text = f"{streams}: nothing is exchanged with other groups before this site has met {sites}"
-        yield Finding("warning", "sites", text, f"sync with {sites}, or give it up by `everview expire`")
+    yield from _waiting(state)
     yield from _members(state)
+
+
+def _waiting(state: dict[str, Any]) -> Iterator[Finding]:
+    """Whom this site has to meet first. To be listed, anybody will do who answers."""
+    listed_by_none = {name: state["waits_for"][name] for name in state["provisional"]}
+    bound = {name: sites for name, sites in state["waits_for"].items() if name not in listed_by_none}
+    for waiting, other in ((bound, ""), (listed_by_none, " or another")):
+        if waiting:
+            streams = ", ".join(sorted(set(map(view_of, waiting))))
+            sites = " or ".join(sorted({site for some in waiting.values() for site in some}))
+            what = (
+                "files of other groups are not taken" if other else "nothing is exchanged with other groups"
+            )
+            text = f"{streams}: {what} before this site has met {sites}{other}"
+            yield Finding("warning", "sites", text, f"sync with {sites}, or give it up by `everview expire`")
 
 
 def _members(state: dict[str, Any]) -> Iterator[Finding]:
