@@ -26,7 +26,8 @@ class Groups:
         self.founded = 0  # by this incarnation; one that was left is not founded again under its name
         self.provisional = {}  # stream → (sponsor, what its snapshot covers): joined, but for being listed
         self.collected_at = {}  # stream → the head when something of it was last forgotten
-        self.gone_over = set()  # (incarnation, relation, group): it says itself that it has left that one
+        self.gone_over = set()  # (incarnation, relation, group): it has left that one
+        self.stays = {}  # (incarnation, relation) → group: it says itself that it is there, not elsewhere
         self.cancelled = {}  # group → a vector over what was forgotten of B there, by us or by whom we joined
 
     def group(self, stream):
@@ -114,7 +115,10 @@ class Groups:
         return self.members.get(holder, 0) % 2 and holder in self.sponsors and holder not in self.gone_over
 
     def note_gone_over(self, groups, absorbed, sender):
-        """Who was in a view's group, and tells of another that has absorbed that one, feeds it no longer."""
+        """Who was in a view's group, and is in another that has absorbed that one, feeds it no longer.
+
+        It says so itself; or the sender has it listed there, and it has not said since that it is back.
+        """
         for view in self.received if "gone over stay" not in self.shortcuts else ():
             if view not in groups or groups[view] is None or view not in self.groups:
                 continue
@@ -122,8 +126,23 @@ class Groups:
                 VIEWS[view].inputs, self.groups[view], groups[view], strict=True
             ):
                 self.gone_over.discard((sender, relation, theirs))
-                if ours != theirs and ours in absorbed.get(relation, ()):
-                    self.gone_over.add((sender, relation, ours))
+                self.stays.pop((sender, relation), None)
+                if self._been_in(sender, relation) > {theirs}:
+                    self.stays[sender, relation] = theirs
+                if ours == theirs or ours not in absorbed.get(relation, ()):
+                    continue
+                self.gone_over.add((sender, relation, ours))
+                if "hear it from them" not in self.shortcuts:
+                    self.gone_over |= {
+                        (inc, relation, ours)
+                        for inc in {holder[0] for holder in self.sponsors}
+                        if {ours, theirs} <= self._been_in(inc, relation)
+                        and self.stays.get((inc, relation)) != ours
+                    }
+
+    def _been_in(self, inc, relation):
+        """The groups that a site has joined, as far as it is known here."""
+        return {group for one, stream, group in self.sponsors if (one, stream) == (inc, relation)}
 
     def leave_the_lost(self):
         """Nobody is left who could feed a view: it is in no group, and joins whichever is there next.

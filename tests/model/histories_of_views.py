@@ -91,6 +91,26 @@ def gone_over_stay(shortcuts):
     _ends(ground, (0, set()), (1, {0}), (2, {0}), (3, {0, 1}))
 
 
+def hear_it_from_them(shortcuts):
+    """o inserts x, and is copied before it has met anybody. w is fed by the copy; o goes to z's group, which
+    has a greater name, and the copy after it. w meets only z, and hears from it where the copy is.
+    """
+    ground = Ground(0, shortcuts)
+    o, z, w = Site(ground, "o", BASE), Site(ground, "z", BASE), Site(ground, "w", VIEW)
+    for site in (z, w):
+        site.begin()
+        site.end()
+    o.write([("insert", "W", X)])
+    twin = copied(ground, o)
+    ground.pull(w, twin)
+    ground.pull(o, z)
+    if not twin.groups["W"] < z.groups["W"] or not w.rows("v"):
+        raise RuntimeError("the history does not set out as told")
+    z.write([("insert", "W", (1, 1))])
+    ground.sites = [o, z, w, twin]
+    _ends(ground, (0, set()), (1, {0}), (2, {1}), (3, {0, 1}))
+
+
 def revived_unseen(shortcuts):
     """x comes and goes; u, which w feeds, forgets it, and w does not. x comes again: w has its derivation."""
     ground, a, w, u = _ground(shortcuts, a=BASE, w=VIEW, u=VIEW)
@@ -110,5 +130,6 @@ OF_VIEWS = {
     "settled for good": settled_for_good,
     "anybody feeds": anybody_feeds,
     "gone over stay": gone_over_stay,
+    "hear it from them": hear_it_from_them,
     "revived unseen": revived_unseen,
 }

@@ -72,6 +72,7 @@ SHORTCUTS = {
     "ended stay": "a view keeps what it has of stores that are over, though no relation has it",
     "settled for good": "what a view has of stores that are over is looked at once, whoever is over since",
     "anybody feeds": "a view takes from another what that may have too much",
+    "hear it from them": "that a site has gone over counts for a view only if it says so itself",
     "gone over stay": "who has gone over to another group counts as feeding views in the one that it left",
     "views wait": "a received view stays in a group where nobody is left who could feed it",
     # Derivations.

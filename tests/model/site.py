@@ -353,6 +353,7 @@ class Site(Groups, Membership):
             "retired",
             "settled",
             "gone_over",
+            "stays",
             "steps",
             "shown",
         )

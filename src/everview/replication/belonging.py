@@ -183,27 +183,50 @@ class Belonging:
         )
 
     def note_gone_over(self, groups: Mapping[str, list[str]], sender: str) -> bool:
-        """Who was in a view's group, and tells of another that has absorbed that one, feeds it no longer.
+        """Who was in a view's group, and is in another that has absorbed that one, feeds it no longer.
 
-        Returns whether that is news. It goes on to be listed there, like all who have left: what it has not
-        seen may not be forgotten. But where all have gone over a view would wait for nobody.
+        It says so itself; or the sender, which is in the other, has it listed there. Returns whether that is
+        news. It goes on to be listed where it was, like all who have left: what it has not seen may not be
+        forgotten. But where all have gone over a view would wait for nobody.
         """
-        gone = {name: set(left) for name, left in self.state.gone_over.get(sender, {}).items()}
+        state, news = self.state, False
         for view in groups.keys() & self.membership.wanted.keys():
             ours, (theirs, *_) = self.group(view), groups[view]
             if self.membership.is_base(view) or ours is None:
                 continue
             parts = zip(self.inputs(view), ours.split("+"), theirs.split("+"), strict=False)
             for relation, our, their in parts:
-                left = gone.setdefault(relation, set())
-                left.discard(their)
-                if our != their and our in groups.get(relation, [""])[1:]:
-                    left.add(our)
-        found = {name: sorted(left) for name, left in gone.items() if left}
-        before = self.state.gone_over.pop(sender, {})
-        if found:
-            self.state.gone_over[sender] = found
-        return found != before
+                self._note_stays(sender, relation, their)
+                news |= self._note_left(sender, relation, their, left=False)
+                if our == their or our not in groups.get(relation, [""])[1:]:
+                    continue
+                for incarnation in state.members:
+                    stays = state.stays.get(incarnation, {}).get(relation) == our
+                    both = {our, their} <= groups_of(self.membership, incarnation, relation)
+                    if incarnation == sender or (both and not stays):
+                        news |= self._note_left(incarnation, relation, our, left=True)
+        return news
+
+    def _note_stays(self, incarnation: str, relation: str, group: str) -> None:
+        """What a site says of itself counts for more than what others have heard: it may have returned."""
+        stays = dict(self.state.stays.pop(incarnation, {}))
+        stays.pop(relation, None)
+        if groups_of(self.membership, incarnation, relation) > {group}:
+            stays[relation] = group
+        if stays:
+            self.state.stays[incarnation] = stays
+
+    def _note_left(self, incarnation: str, relation: str, group: str, *, left: bool) -> bool:
+        """Note that a site has left a group, or is there; return whether that is news."""
+        gone = self.state.gone_over.get(incarnation, {})
+        names = set(gone.get(relation, ()))
+        if (group in names) == left:
+            return False
+        found = {**gone, relation: sorted(names ^ {group})}
+        self.state.gone_over[incarnation] = {name: some for name, some in found.items() if some}
+        if not self.state.gone_over[incarnation]:
+            del self.state.gone_over[incarnation]
+        return True
 
     def leave_the_lost(self) -> set[str]:
         """Leave every group in which nobody is left who could feed a view; return the views.

@@ -112,6 +112,7 @@ def _rest(state: State, own: str) -> bytes:
             state.expired,
             state.settled,
             state.gone_over,
+            state.stays,
             state.joined,
             state.provisional,
             state.former,

@@ -84,7 +84,9 @@ class State(msgspec.Struct):
     settled: list[str] = []
     """Received views that have of those who are over no more than there is; all, until somebody is over."""
     gone_over: dict[str, dict[str, list[str]]] = {}
-    """Incarnation → relation → groups that it was in, and has said itself to have left for others."""
+    """Incarnation → relation → groups that it was in, and has left for others."""
+    stays: dict[str, dict[str, str]] = {}
+    """Incarnation → relation → the group that it has said itself to be in, though it was in others, too."""
     steps: int = 0
     names: dict[str, str] = {}
     joined: dict[str, str] = {}
