@@ -13,7 +13,7 @@ from tests.model.sync import push, receive
 class Guests(Copies):
     """Copies, with files that anybody may find later, in any order."""
 
-    rounds = 2
+    rounds = 5  # in a line, word of who is listed takes as many rounds as there are sites
 
     def __init__(self, seed, shortcuts=frozenset()):
         super().__init__(seed, shortcuts)
