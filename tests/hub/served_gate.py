@@ -34,7 +34,7 @@ class Here:
 
 def main(folder, rows):
     program = ev.Program.parse(PROGRAM)
-    sizes = {"first": 1, "few": rows // 5, "many": rows}
+    sizes = {"first": 1, "few": rows // 2, "many": rows}
     gate = Gate(str(folder / "gate.db"), program, "hub", 1)
     for name, count in sizes.items():
         for start in range(0, count, CHUNK):
