@@ -65,9 +65,10 @@ class Ground:
             self.links[there].add(here)
 
     def pull(self, reader, sender):
-        """Ask and answer until the cut is applied; returns the rows that grew.
+        """Ask and answer until the cut is applied; returns the rows that grew, and more if a group was left.
 
-        Who leaves a group in an exchange asks again in the same: else it would meet the old group next.
+        Who leaves a group in an exchange asks again in the same: else it would meet the old group next. What
+        it has was not read by then.
         """
         left, grown = False, 0
         for _ in range(200):
@@ -79,7 +80,7 @@ class Ground:
             if page is None or (sender.inc not in reader.stages and joined <= reader.joined):
                 break
         reader.stages.pop(sender.inc, None)
-        return (grown or 0) + (self.pull(sender, reader) if left else 0)
+        return (grown or 0) + (1 + self.pull(sender, reader) if left else 0)
 
     # Checks.
 

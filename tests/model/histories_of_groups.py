@@ -1,5 +1,7 @@
 """Small histories of sites that do not know each other yet: groups that meet, files in a folder, returns."""
 
+from itertools import pairwise, permutations, product
+
 from tests.model.copies import run_copies
 from tests.model.ground import Ground, WrongError
 from tests.model.site import Site
@@ -376,7 +378,38 @@ def guests_stay(shortcuts):
     ground.compare()
 
 
+def next_length(shortcuts):
+    """All are put back: b to when x first lived, or had died, c to when it lived again, a to after it had
+    forgotten x. In whichever order they meet, x is dead: also if a takes b's x for dead by the next length,
+    or by the one it has, and then c comes, which has it longer.
+    """
+    first = (["insert"], ["delete", "insert"]), (["insert", "delete"], ["insert"])
+    for order, (before_b, before_c) in product(permutations("abc"), first):
+        ground, a, b, c = two_groups(shortcuts, "abc", "")
+        backups = {}
+        for saved, operations in (b, before_b), (c, before_c), (a, ["delete"]):
+            a.write([(operation, "R", X) for operation in operations])
+            for other in (b, c) * 2:
+                sync(ground, a, other)
+            if saved is a:
+                a.collect()
+            backups[saved] = saved.backup()
+        if a.tables["R"]:
+            raise RuntimeError("the history does not set out as told")
+        for site, backup in backups.items():
+            site.restore(backup)
+        sites = {site.name: site for site in (a, b, c)}
+        for reader, sender in pairwise(order):
+            sync(ground, sites[reader], sites[sender])
+        ground.links = {i: set(range(3)) - {i} for i in range(3)}
+        ground.settle()
+        ground.compare()
+        if any(site.rows("R")[X] for site in sites.values()):
+            raise WrongError("x is back, which all had seen deleted")
+
+
 MEETINGS = {
+    "next length": next_length,
     "guests wait": guests_wait,
     "a member's page": a_members_page,
     "strangers": strangers,

@@ -16,7 +16,7 @@ def merge(site, stream, arrived, page):
     hold was collected there and goes; what it does not cover is unseen, and is lifted above the floor.
     """
     table, grown, forgotten = site.tables[stream], 0, []
-    held_any = bool(table)
+    held_any, floor = bool(table), site.floors.get(stream)
     if stream in site.kinds:
         arrived = admitted(site, stream, arrived)
     returning = stream not in site.joined and not {"one cursor", "no gap check"} & site.shortcuts
@@ -70,7 +70,7 @@ def merge(site, stream, arrived, page):
     if from_another and stream in ("R", "K") and "deaths once" not in site.shortcuts:
         grown += tell_deaths_again(site, stream, arrived)
     if "strangers" not in site.shortcuts:
-        tell_forgotten(site, stream, forgotten, page)
+        tell_forgotten(site, stream, forgotten, page, floor)
     if "delta only" in site.shortcuts and stream in site.received:
         live = live_ids(site.kinds, table, site.valued)
         site.shown |= {k: all(i in live for i in k[3]) for k in arrived if k[0] == "d"}
@@ -233,12 +233,14 @@ def tell_deaths_again(site, relation, arrived):
     return told
 
 
-def tell_forgotten(site, relation, keys, page):
+def tell_forgotten(site, relation, keys, page, floor):
     """What was forgotten here, and lives where we join, is dead: nobody there was asked.
 
-    Of a bag that does not follow, for each may have dropped other pairs; there strangers' are not forgotten.
+    Of a tuple it is not known at which length it died, only that this was no longer than the own floor. What
+    is dead there may have died sooner, if those who are there were put back. Of a bag nothing follows, for
+    each may have dropped other pairs; there strangers' are not forgotten.
     """
-    table = site.tables[relation]
+    table, again = site.tables[relation], relation == "R" and is_founded_again(site, relation, page)
     for key in keys:
         value, dot = table[key].value, (site.inc, site.head)
         if not may_tell(site, relation, key):
@@ -248,10 +250,24 @@ def tell_forgotten(site, relation, keys, page):
         if relation == "K" and value is not None and not superseded(site, key):
             stamp = key[1]
             table[key[0], Stamp(stamp.time_us, stamp.counter + 1, site.inc)] = Row(None, site.head, dot)
-        elif relation in "RW" and value % 2:
-            table[key] = Row(value + 1, site.head, dot)
+        elif relation in "RW" and (value % 2 or again):
+            length = value + value % 2
+            if relation == "R" and may_tell(site, relation, key) and "next length" not in site.shortcuts:
+                length = max(length, floor + floor % 2)
+            if length == value:
+                continue
+            table[key] = Row(length, site.head, dot)
             if relation == "R":
-                site.world.history.record(site, "R", "delete", key, None, 0, value + 1)
+                site.world.history.record(site, "R", "delete", key, None, 0, length)
+
+
+def is_founded_again(site, relation, page):
+    """Whether the sender's group, or one that came to it, was founded by who had been in ours and was in none
+    again: it may have been put back to before what was forgotten there.
+    """
+    theirs = {page.groups.get(relation, ""), *page.absorbed.get(relation, ())}
+    ours = {site.former.get(relation), *site.absorbed.get(relation, ())} - {None}
+    return any(name.startswith(f"{group}/") for name in theirs for group in ours)
 
 
 def superseded(site, key):

@@ -61,6 +61,7 @@ SHORTCUTS = {
     "wait in line": "who leaves its group for that of a file is provisional there, like a newcomer",
     "a member's page": "who leaves its group joins by the page that it had asked for as a member",
     "strangers": "who has the rows of a store that was copied reads on when the original comes",
+    "next length": "who has forgotten a tuple that lives where it joins buries it by the next length",
     "any word": "what a site says of itself makes it known, whether it has joined the group or not",
     "listed by name": "of who comes over only those of a greater group are listed before they ask",
     "who was asked": "of stores that were all put back, the one that is asked founds, whatever others forgot",

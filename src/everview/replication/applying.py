@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from everview.engines.sqlite.carrying import Carrying
@@ -32,6 +32,9 @@ from everview.replication.strangers import cancelled_of
 @dataclass(slots=True)
 class Cut(Arriving):
     """A cut that is being applied."""
+
+    floors: dict[str, int] = field(init=False, default_factory=dict)
+    """The floors before it."""
 
     def apply(self, streams: Mapping[str, bool]) -> int:
         """Join all rows of these streams, then floors, vectors and cursors; return how many rows grew."""
@@ -117,6 +120,8 @@ class Cut(Arriving):
             returning=stream.name in returning,
             limit=observe(self.knowledge, columns, section.stream, self.sender),
             owners=self._owners(stream) if joins and covered else {},
+            floor=self.floors.get(stream.name, 0),
+            founded_again=self.knowledge.groups.is_founded_again(stream.name, self.gossip),
         )
         return carrying.merge(stream.name, section.part, arrival)
 
@@ -152,6 +157,7 @@ class Cut(Arriving):
     def _raise_floors(self) -> None:
         """Nobody writes below what a sender, or anyone before it, has forgotten, whatever its clock says."""
         state, store = self.knowledge.state, self.knowledge.store
+        self.floors = dict(state.floors)
         for name, floor in self.gossip.floors.items():
             relation = self.engine.program.relations.get(name)
             if relation is None or floor <= state.floors.get(name, 0) or not self.rights.may_write(name):

@@ -115,6 +115,15 @@ class Groups(Belonging):
 
     # Joining.
 
+    def is_founded_again(self, stream: str, gossip: Gossip) -> bool:
+        """Whether the sender's group, or one that came to it, was founded by who had been in ours.
+
+        It was in none then, and may have been put back to before what was forgotten in ours.
+        """
+        ours = filter(None, (self.state.former.get(stream), *self.state.absorbed.get(stream, ())))
+        roots = tuple(f"{group}/" for group in ours)
+        return any(name.startswith(roots) for name in gossip.groups.get(stream, ()))
+
     def may_join(
         self,
         stream: str,

@@ -94,6 +94,10 @@ class Arrival:
     """The greatest stamp whose time has come."""
     owners: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Owner → the origin under which the reader tells that rows of it are dead which it has collected."""
+    floor: int = 0
+    """The reader's floor before the cut: what it has collected died at no greater length."""
+    founded_again: bool = False
+    """Whether the sender's group may have been put back to before what was collected in the reader's."""
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0

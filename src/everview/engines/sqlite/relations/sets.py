@@ -188,7 +188,7 @@ class SetRelation(StoredRelation):
         if arrival.returning:
             self.keep(connection, f"SELECT {self._key()}, cl FROM {self.arrived}")
         if arrival.covered and arrival.joining:
-            self.bury(connection, arrival, alive="cl & 1", change="cl = cl + 1", collected=self._collected)
+            self._bury(connection, arrival)
         elif arrival.covered:
             connection.execute(self._ignore)
         staged, grown = len(columns[width]), 0
@@ -198,6 +198,24 @@ class SetRelation(StoredRelation):
             grown += connection.execute(self._join, (arrival.version,)).rowcount
         connection.execute(f"DELETE FROM {self.arrived}")
         return grown
+
+    def _bury(self, connection: sqlite3.Connection, arrival: Arrival) -> None:
+        """At which length a tuple was collected is not known, only that the floor is no less.
+
+        So that is where it is dead, or a longer chain that was seen here would outlive it elsewhere. What has
+        died where the site joins may have died sooner, if that group was put back. Of rows that have owners
+        only the own ones: others' deaths have the same origin whoever tells them, and so the same length.
+        """
+        own = "o.site = 0" if self.mine("a", "")[1] else "1"
+        length = f"max(cl + (cl & 1), iif({own}, {_even(arrival.floor)}, 0))"
+        again = int(arrival.founded_again)
+        self.bury(
+            connection,
+            arrival,
+            alive=f"(cl & 1 OR ({again} AND cl < {length}))",
+            change=f"cl = {length}",
+            collected=self._collected,
+        )
 
     def _key(self) -> str:
         return ", ".join(self.table.key()) or "1"
