@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from itertools import pairwise, permutations
 
 import pytest
 from tests.replication.sites import World, assert_equal, talk
@@ -475,3 +476,28 @@ def test_a_batch_of_another_past_is_not_read_on_from(world, tmp_path, monkeypatc
     assert b.rows("r") == [(1, "lost")]
     talk(a, b)
     assert a.rows("r") == b.rows("r") == [(1, "lost"), (2, "kept"), (3, "kept"), (4, "kept")]
+
+
+@pytest.mark.parametrize("order", ["".join(order) for order in permutations("abc")])
+@pytest.mark.parametrize("is_dead", [False, True], ids=["alive", "dead"])
+def test_what_one_of_stores_that_were_all_put_back_has_forgotten_stays_dead(world, tmp_path, order, is_dead):
+    """b has the row as it first was, alive or dead, c as it lived once more; a has forgotten it."""
+    sites = {name: world.site(name, tmp_path / f"{name}.db") for name in "abc"}
+    a, row = sites["a"], [(1, "x")]
+    first = [a.insert, a.delete][: 1 + is_dead]
+    for saved, writes in ("b", first), ("c", [a.delete, a.insert]), ("a", [a.delete]):
+        for write in writes:
+            write("r", row)
+        for other in "bcbc":
+            a.sync(sites[other])
+        if saved == "a":
+            assert a.replica.collect() == 1
+        copy_store(sites[saved], tmp_path / f"{saved}-backup.db")
+    for name, site in sites.items():
+        site.close()
+        for file in tmp_path.glob(f"{name}.db*"):
+            file.unlink()
+    sites = {name: world.site(name, tmp_path / f"{name}-backup.db") for name in "abc"}
+    for dialling, dialled in [*pairwise(order), *2 * list(permutations("abc", 2))]:
+        sites[dialling].sync(sites[dialled])
+    assert assert_equal(*sites.values())["r"] == []
