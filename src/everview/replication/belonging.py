@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from everview.engines.sqlite.stamps import microseconds
 from everview.replication.membership import Membership, declined, groups_of
+from everview.replication.messages import START
 from everview.replication.state import State
 
 
@@ -168,6 +169,8 @@ class Belonging:
         for sender, cursors in state.cursors.items():
             if stream in cursors:
                 state.cursors[sender] = {name: one for name, one in cursors.items() if name != stream}
+                before = state.once_read.get(sender, START)
+                state.once_read[sender] = max(before, cursors[stream], key=lambda cursor: cursor.head)
 
     def is_fed(self, view: str, group: str) -> bool:
         """Whether somebody who is known here is left in the groups of all a view's inputs."""
@@ -254,7 +257,8 @@ class Belonging:
             state.former[stream] = group
             state.bound.setdefault(stream, self.membership.now_us())
             self._absorb(stream, [group])
-        state.joined, state.provisional, state.cursors, state.lifted = {}, {}, {}, {}
+        state.joined, state.provisional, state.lifted = {}, {}, {}
+        state.cursors, state.once_read = {}, {}
 
     def lost_sponsors(self, since_us: int) -> list[str]:
         """Sponsors whose snapshot is older than this, and who have not listed this site yet."""

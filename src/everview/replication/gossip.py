@@ -119,11 +119,11 @@ def gossip_of(
             if full is not None and incarnation not in full
             for whole in wholes
         ]
-    read = {reader: state.cursors.get(reader, {})} if reader else state.cursors
+    read = {reader} if reader else state.cursors.keys() | (state.once_read.keys() - state.expired.keys())
     cursors = {
-        place(sender): max(streams.values(), key=lambda cursor: cursor.head)
-        for sender, streams in sorted(read.items())
-        if streams
+        place(sender): furthest
+        for sender in sorted(read)
+        if (furthest := furthest_cursor(state, sender)).head
     }
     provisional = {
         stream: state.cursors.get(waits.sponsor, {}).get(stream, START)
@@ -235,6 +235,12 @@ def commits_of(message: Message, incarnation: str) -> int:
 def _told(message: Message, known: Known) -> Told:
     origins = map(message.sites.__getitem__, known.vector[::2])
     return Told(dict(zip(origins, known.vector[1::2], strict=True)), known.reading)
+
+
+def furthest_cursor(state: State, sender: str) -> Cursor:
+    """How far a site was ever read: should it go back in time, it sees a tag there that it does not know."""
+    cursors = (state.once_read.get(sender, START), *state.cursors.get(sender, {}).values())
+    return max(cursors, key=lambda cursor: cursor.head)
 
 
 def cursor_on(message: Message, incarnation: str) -> Cursor:

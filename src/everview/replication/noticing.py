@@ -113,6 +113,7 @@ def _rest(state: State, own: str) -> bytes:
             state.settled,
             state.gone_over,
             state.stays,
+            state.once_read,
             state.joined,
             state.provisional,
             state.former,

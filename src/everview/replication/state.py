@@ -104,6 +104,8 @@ class State(msgspec.Struct):
     """Groups that were founded here: one that was left is not founded again under its name."""
     cursors: dict[str, Mapping[str, Cursor]] = {}
     """Sender → stream → how far it was read. Replaced like what is listed."""
+    once_read: dict[str, Cursor] = {}
+    """Sender → how far it was read for streams whose group was left since: by that it still is recognised."""
     floors: dict[str, int] = {}
     apart: dict[str, int] = {}
     """Relation → the floor when its group was last found to have taken in another. What that had forgotten
