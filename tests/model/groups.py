@@ -86,7 +86,8 @@ class Groups:
 
     def leave(self, stream):
         """The old group keeps its entry for us: until its members have come after us, they forget nothing
-        that we have not seen, for we carry it to others.
+        that we have not seen, for we carry it to others. How far we have read whom we go on to tell: by that
+        a store which went back in time is recognised.
         """
         self.former[stream] = self.groups.pop(stream)
         self.absorbed.setdefault(stream, set()).add(self.former[stream])
@@ -94,7 +95,8 @@ class Groups:
             self.bound.add(stream)
         self.joined.discard(stream)
         self.lifted.pop(stream, None)
-        self.cursors = {key: at for key, at in self.cursors.items() if key[1] != stream}
+        gone = {stream, None} if "leavers forget" in self.shortcuts else {stream}
+        self.cursors = {key: at for key, at in self.cursors.items() if key[1] not in gone}
         self.stages.clear()
         self.world.count("left")
         if "leavers retire" in self.shortcuts:

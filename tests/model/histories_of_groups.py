@@ -408,7 +408,30 @@ def next_length(shortcuts):
             raise WrongError("x is back, which all had seen deleted")
 
 
+def leavers_forget(shortcuts):
+    """z, of a smaller group, has come to p's, and p has read its x. z goes back to before that unnoticed,
+    and writes y: its last commit has the number of the one that p has read. p leaves its group for the one
+    that z is in again, and would take x for forgotten there.
+    """
+    ground, z, p = two_groups(shortcuts, "z", "p")
+    backup = z.backup()
+    z.leave("R")
+    ground.pull(z, p)
+    z.write([("insert", "R", X)])
+    ground.pull(p, z)
+    head = z.head
+    z.load(backup)
+    z.write([("insert", "R", Y)])
+    if z.head != head or z.groups == p.groups or not p.rows("R")[X]:
+        raise RuntimeError("the history does not set out as told")
+    ground.pull(z, p)
+    ground.links = {0: {1}, 1: {0}}
+    ground.settle()
+    ground.compare()
+
+
 MEETINGS = {
+    "leavers forget": leavers_forget,
     "next length": next_length,
     "guests wait": guests_wait,
     "a member's page": a_members_page,

@@ -45,6 +45,7 @@ SHORTCUTS = {
     "one group": "sites that founded apart read each other as if they had not",
     "adopt the name": "a member of the greater group takes the smaller name and goes on from its cursors",
     "leavers retire": "who leaves a group retires its incarnation there, and the group no longer asks it",
+    "leavers forget": "who leaves a group forgets how far it has read whom",
     "two ways": "who stays behind is not asked where others have come over from its group",
     "no shift": "who comes over lifts its live rows only, and not its deletes",
     "deaths once": "who comes over does not tell again the deaths that its new group lacks",

@@ -37,6 +37,8 @@ class Request:
     absorbed: dict
     floors: dict
     cancelled: dict
+    read: tuple
+    """How far the reader has ever read the sender, also in a group that it has left."""
 
 
 @dataclass
@@ -115,13 +117,14 @@ def request(site, sender):
         {s: set(names) for s, names in site.absorbed.items() if s in site.joined},
         dict(site.floors),
         dict(site.cancelled),
+        cursor(site, sender.inc, None),
     )
 
 
 def serve(site, asked, limit):
     """Answer a request, or nothing. Before anything is sent, both look whether they know each other."""
     if asked.sender == site.inc and "no tags" not in site.shortcuts:
-        for head, tag in asked.cursors.values():
+        for head, tag in [*asked.cursors.values(), asked.read]:
             if site.tags.get(head) != tag:
                 site.rewound()
                 return None
