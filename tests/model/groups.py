@@ -93,6 +93,8 @@ class Groups:
         self.absorbed.setdefault(stream, set()).add(self.former[stream])
         if self.provisional.pop(stream, None):  # it has no entry
             self.bound.add(stream)
+            if stream in self.kinds and "guests vouch" not in self.shortcuts:
+                self._forget_others(stream)
         self.joined.discard(stream)
         self.lifted.pop(stream, None)
         gone = {stream, None} if "leavers forget" in self.shortcuts else {stream}
@@ -104,6 +106,11 @@ class Groups:
             self.renew()
             self.bound.clear()
             self.expire(old)
+
+    def _forget_others(self, relation):
+        """A guest does not speak for those of its sponsor's group, who may forget without asking it."""
+        self.known = {k: told for k, told in self.known.items() if k[0] == self.inc or k[1] != relation}
+        self.agreed = {k: told for k, told in self.agreed.items() if k[0] == self.inc or k[1] != relation}
 
     def is_fed(self, view, group):
         """Whether somebody who is known here is left in the groups of all a view's inputs."""

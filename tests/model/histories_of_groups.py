@@ -430,7 +430,35 @@ def leavers_forget(shortcuts):
     ground.compare()
 
 
+def guests_vouch(shortcuts):
+    """p takes a file of q with x, and is not listed; q deletes x, which it forgets, and comes to t's group. p
+    goes there, too, and joins from m: it brings x, and q's word from when x lived.
+    """
+    for relation in "RKW":
+        ground, m, t = two_groups(shortcuts, "mt", "", relation)
+        q, p = (Site(ground, name, relation) for name in "qp")
+        ground.meet_all([q], "q")
+        ground.sites += [q, p]
+        q.write([("insert", relation, X)])
+        receive(p, push(q, 0))
+        q.write([("delete", relation, X)])
+        ground.now += 10_000
+        q.collect()
+        if relation not in p.provisional or q.tables[relation]:
+            raise RuntimeError("the history does not set out as told")
+        ground.pull(q, t)
+        ground.pull(t, q)
+        ground.pull(p, m)
+        ground.pull(m, p)
+        ground.links = {i: set(range(4)) - {i} for i in range(4)}
+        ground.settle()
+        ground.compare()
+        if any(site.rows(relation)[X] for site in ground.sites):
+            raise WrongError("x is back, which its only writer has deleted")
+
+
 MEETINGS = {
+    "guests vouch": guests_vouch,
     "leavers forget": leavers_forget,
     "next length": next_length,
     "guests wait": guests_wait,

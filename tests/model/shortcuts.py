@@ -59,6 +59,7 @@ SHORTCUTS = {
     "sponsor takes anyway": "a sponsor that has collected since takes its guest's batch",
     "guests wait": "a view that is provisional follows only its sponsor's group, like a relation",
     "guests stay": "a relation that is provisional follows only its sponsor's group",
+    "guests vouch": "a relation that is provisional takes to another group what it knows of its sponsor's",
     "wait in line": "who leaves its group for that of a file is provisional there, like a newcomer",
     "a member's page": "who leaves its group joins by the page that it had asked for as a member",
     "strangers": "who has the rows of a store that was copied reads on when the original comes",

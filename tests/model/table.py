@@ -32,7 +32,7 @@ FIRST = {
     "one group": 76,
     "adopt the name": 76,
     "leavers retire": 116,
-    "listed by name": 3_344,
+    "listed by name": 6_133,
     "views wait": 88,
     "id sets": 49,
     "named lengths only": 0,

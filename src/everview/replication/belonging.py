@@ -166,11 +166,25 @@ class Belonging:
         self._absorb(stream, [former])
         if waits is not None:  # it has no entry
             state.bound.setdefault(stream, self.membership.now_us())
+            self._forget_others(stream)
         for sender, cursors in state.cursors.items():
             if stream in cursors:
                 state.cursors[sender] = {name: one for name, one in cursors.items() if name != stream}
                 before = state.once_read.get(sender, START)
                 state.once_read[sender] = max(before, cursors[stream], key=lambda cursor: cursor.head)
+
+    def _forget_others(self, relation: str) -> None:
+        """A guest does not speak for those of its sponsor's group, who may forget without asking it.
+
+        With their word from before, the rows that it brings would be no stranger's where it goes.
+        """
+        own = self.membership.incarnation
+        self.state.known = {  # another one: who is known once is known for good (`Membership.unknown`)
+            incarnation: {
+                whole: one for whole, one in told.items() if own == incarnation or whole != relation
+            }
+            for incarnation, told in self.state.known.items()
+        }
 
     def is_fed(self, view: str, group: str) -> bool:
         """Whether somebody who is known here is left in the groups of all a view's inputs."""
