@@ -55,6 +55,15 @@ def test_extreme_integers_next_to_each_other(count):
         assert decode_column(memoryview(encode_column(column, None)), len(column), []) == column
 
 
+def test_steps_of_more_than_64_bits_between_a_few():
+    """From the least to 0, or from the bits of -0.0 to those of 0.0, is more than a column of steps holds."""
+    for few in product(EXTREMES, repeat=3):
+        bits = struct.pack("<3q", *few)
+        for kind in "qd":
+            coded = encode_column(struct.unpack(f"<3{kind}", bits), None)
+            assert struct.pack(f"<3{kind}", *decode_column(memoryview(coded), 3, [])) == bits
+
+
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=3), st.integers(1, 60), st.integers(0, 9))
 def test_runs_may_be_as_long_as_each_other(lengths, times, last):
     """Their lengths are then a column of runs themselves, and runs do not nest."""

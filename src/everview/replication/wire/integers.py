@@ -49,7 +49,7 @@ def pack(values: Sequence[int], *, runs: bool = True) -> bytes:
     step, longest = min(steps), max(steps)
     between = _narrowest(longest - step)
     dearer = _STEPS.size - _PLAIN.size + between * len(steps) >= width * len(values)
-    if not dearer and _LEAST <= step <= _GREATEST:
+    if not dearer and _LEAST <= step <= longest <= _GREATEST:
         return _STEPS.pack(Code.DELTAS, between, step, values[0]) + _planes(steps, step, between)
     if width == _WHOLE or (least >= 0 and _narrowest(greatest) == width):
         least = 0
