@@ -61,15 +61,19 @@ class Belonging:
     def found(self, streams: Iterable[str]) -> None:
         """Found a group for every relation that the streams need and that is in none.
 
-        Not for one that is hidden and has not come yet: whoever joined would be given nothing, and wait for
-        who writes it to come there.
+        Not for a view of which not all relations are held: it is not given anyway, and who has just left the
+        group of one for that of who asks would be in one of its own again, however often they meet. Nor for a
+        relation that is hidden and has not come yet: whoever joined would be given nothing, and wait for who
+        writes it to come there.
         """
         state = self.state
         for stream in streams:
-            for relation in self.inputs(stream):
-                held = self.membership.is_base(relation)
-                held = held and (relation not in self.hidden or relation in state.former)
-                if held and self.group(relation) is None and self._is_free(relation):
+            inputs = self.inputs(stream)
+            if not all(map(self.membership.is_base, inputs)):
+                continue
+            for relation in inputs:
+                has_come = relation not in self.hidden or relation in state.former
+                if has_come and self.group(relation) is None and self._is_free(relation):
                     self._found(relation)
         state.joined = dict(sorted(state.joined.items()))
 
