@@ -39,9 +39,10 @@ FAULTS = (
     "rights",
     "storm",
 )
+"""What may go wrong. In a storm there is one row, much is collected, and batches come late."""
+
 LOSSES = {"restore", "rewind", "copy", "leave", "expire", "absence"}
 """Those by which somebody may be over, in one way or another."""
-"""What may go wrong. In a storm there is one row, much is collected, and batches come late."""
 
 DAY = 86_400
 

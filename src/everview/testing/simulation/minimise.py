@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 import msgspec
 
+from everview.testing.simulation.network import around
 from everview.testing.simulation.simulation import Failure, Simulation
 from everview.testing.simulation.steps import AnyStep, Case, Deliver, Find, Write
 
@@ -74,8 +74,9 @@ def _attempts(case: Case) -> Iterator[Case]:
         for start in range(len(steps) - size, -1, -size):
             yield _with(case, steps[:start] + steps[start + size :])
         size //= 2
-    parts = any(place.hosts is not None for place in case.places)
-    needed = case.places[0] if parts else None  # who hosts everything: without it nothing is promised
+    needed = (
+        case.places[0] if _hosts_parts(case) else None
+    )  # who hosts everything: without it nothing is promised
     for place in case.places[::-1]:
         if len(case.places) > 2 and place is not needed:
             yield _without(case, place.name)
@@ -93,10 +94,14 @@ def _without(case: Case, name: str) -> Case:
     """A case without a site: its neighbours are linked instead."""
     near = [a if b == name else b for a, b in case.links if name in (a, b)]
     links = [pair for pair in case.links if name not in pair]
-    links += [(a, b) for a, b in pairwise(near) if (a, b) not in links]
+    links += [link for link in around(near, parts=_hosts_parts(case)) if link not in links]
     steps = [s for s in case.steps if name not in (getattr(s, "site", ""), getattr(s, "peer", ""))]
     places = [place for place in case.places if place.name != name]
     return msgspec.structs.replace(case, places=places, links=links, steps=steps)
+
+
+def _hosts_parts(case: Case) -> bool:
+    return any(place.hosts is not None for place in case.places)
 
 
 def _simpler(step: AnyStep, *, transfers: bool) -> Iterator[AnyStep]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from everview.replication.exchange import Exchange
 from everview.testing.simulation.device import Seen
@@ -45,6 +46,14 @@ class Dialog:
     awaited: int = 0
 
 
+def around(near: Sequence[str], *, parts: bool) -> list[tuple[str, str]]:
+    """The links of a site's neighbours with each other, once it is gone: what got past it still does.
+
+    A line will do, unless sites host different `parts`: one may not pass on what the next needs.
+    """
+    return list(combinations(near, 2) if parts else pairwise(near))
+
+
 @dataclass(slots=True)
 class Network:
     """What is on its way, who can reach whom, and what lies in the folder."""
@@ -63,12 +72,12 @@ class Network:
             self.links.setdefault(one, set()).add(other)
             self.links.setdefault(other, set()).add(one)
 
-    def unlink(self, name: str) -> None:
+    def unlink(self, name: str, *, parts: bool) -> None:
         """A site is gone; its neighbours reach each other instead."""
         near = sorted(self.links.pop(name, ()))
         for other in near:
             self.links[other].discard(name)
-        for one, other in pairwise(near):
+        for one, other in around(near, parts=parts):
             self.link(one, other)
 
     def tree(self, root: str) -> list[tuple[str, str]]:

@@ -148,7 +148,7 @@ class World:
         """A site and its file are gone."""
         device.remove()
         del self.devices[device.name]
-        self.network.unlink(device.name)
+        self.network.unlink(device.name, parts=self.hosts_parts)
         self.network.forget(device.name)
 
 
