@@ -74,9 +74,8 @@ def _attempts(case: Case) -> Iterator[Case]:
         for start in range(len(steps) - size, -1, -size):
             yield _with(case, steps[:start] + steps[start + size :])
         size //= 2
-    needed = (
-        case.places[0] if _hosts_parts(case) else None
-    )  # who hosts everything: without it nothing is promised
+    # Where sites host parts, nothing is promised without the one that hosts everything.
+    needed = case.places[0] if _hosts_parts(case) else None
     for place in case.places[::-1]:
         if len(case.places) > 2 and place is not needed:
             yield _without(case, place.name)
