@@ -37,6 +37,7 @@ from everview.replication.backlog import COUNTED
 from everview.replication.closing import Closing, checked_moment
 from everview.replication.evolving import comes_back, evolve_store
 from everview.replication.giving_up import checked_days
+from everview.replication.protocol.replica import Replica as DotReplica
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
@@ -73,7 +74,7 @@ class Site:
         self._reading = Reading(store)
         self._writing = Writing(store)
         try:
-            self._replica = Replica(store, self._writing)
+            self._replica: Any = (DotReplica if store.dots else Replica)(store, self._writing)
         except BaseException:
             store.close()
             raise
@@ -299,7 +300,7 @@ class Site:
             raise StoreError("a transaction is open in this thread; do it after that")
 
     @property
-    def replica(self) -> Replica:
+    def replica(self) -> Any:
         """The site as transports and servers see it."""
         return self._replica
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from everview.engines.sqlite.circuits import totals
+from everview.engines.sqlite.rows import digests
 from everview.engines.sqlite.scalars import functions
 from everview.engines.sqlite.scalars.functions import Failures
 
@@ -50,6 +51,7 @@ def connect(file: str, on_failure: Callable[[str], None], *, read_only: bool = F
     try:
         handle = Handle(connection, functions.register(connection, on_failure))
         totals.register(connection, on_failure)
+        digests.register(connection)
         for pragma in (*PRAGMAS, *(_READERS if read_only else ())):
             connection.execute(pragma)
     except BaseException:

@@ -31,6 +31,8 @@ from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.serving import Offer
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.engines.sqlite.streams import Stream
 from everview.language.plan import Fixpoint, Plan, Scan
@@ -52,6 +54,8 @@ class Engine:
     """The relations and views that are shown here; None stands for all."""
     name: str = ""
     """What the site is called: it publishes the views whose authority has this name."""
+    dots: bool = False
+    """Whether relations are rows under dots."""
     circuit: Circuit = field(default_factory=Circuit)
     exchange: Exchange = field(init=False)
     """How each of the hosted views is kept."""
@@ -85,7 +89,7 @@ class Engine:
         if self.hosts is None:
             self.hosts = frozenset(self.program.names())
         self.exchange = Exchange(self.program, self.hosts, self.name)
-        self.relations.update(held_relations(self.circuit, self.exchange))
+        self.relations.update(held_relations(self.circuit, self.exchange, dots=self.dots))
         self.received.update(received_cores(self.circuit, self.exchange))
         self.published.update(published_views(self.circuit, self.exchange))
         self.partials.update(partial_aggregates(self.circuit, self.exchange))
@@ -250,6 +254,17 @@ class Engine:
         return count
 
     # Other sites
+
+    @cached_property
+    def shares(self) -> dict[str, StoredRows]:
+        """What is held here under vectors and read from others, by stream."""
+        relations: dict[str, Any] = self.relations
+        return {name: stored for name, stored in relations.items() if not stored.relation.local}
+
+    @cached_property
+    def tells(self) -> dict[str, Offer]:
+        """What can be told to others, by stream."""
+        return {name: Offer(stored, name) for name, stored in self.shares.items()}
 
     @cached_property
     def streams(self) -> dict[str, Stream]:

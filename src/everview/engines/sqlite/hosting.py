@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.derivations.received import Received, received_core
@@ -11,6 +12,7 @@ from everview.engines.sqlite.derivations.sent_liveness import SentLiveness
 from everview.engines.sqlite.partials import ReceivedPartials, received_partials
 from everview.engines.sqlite.published import Published, published_view
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
+from everview.engines.sqlite.rows.making import stored_rows
 from everview.engines.sqlite.streams import Stream
 from everview.errors import DataError
 from everview.language.program import Program
@@ -61,10 +63,12 @@ def _events(program: Program, view: str) -> set[str]:
     return found & windowed_relations(program.relations).keys() if PROGRESS in found else set()
 
 
-def held_relations(circuit: Circuit, exchange: Exchange) -> dict[str, StoredRelation]:
+def held_relations(circuit: Circuit, exchange: Exchange, *, dots: bool) -> dict[str, Any]:
     """Declare the relations that are here, shown or hidden; their numbers are those of the program."""
     return {
-        name: stored_relation(circuit, relation, number)
+        name: stored_rows(circuit, relation, f"r{number}")
+        if dots
+        else stored_relation(circuit, relation, number)
         for number, (name, relation) in enumerate(exchange.program.relations.items())
         if name in exchange.held
     }

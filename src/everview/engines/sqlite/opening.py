@@ -31,6 +31,10 @@ from everview.engines.sqlite.names import (
     STORE,
     TAGS,
 )
+from everview.engines.sqlite.rows.digests import salt_of
+from everview.engines.sqlite.rows.ledger import LEDGER_DDL, PARTITIONS, REMOVED, VECTORS
+from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
+from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS, PEERS_DDL
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -53,6 +57,7 @@ def open_store(
     hosts: Iterable[str] | None = None,
     *,
     computes: bool = True,
+    dots: bool = False,
 ) -> tuple[Engine, str]:
     """Check whose file this is, and create the tables of a new one; return its engine and the site's name.
 
@@ -70,7 +75,7 @@ def open_store(
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
         called = name if computes else ""
-        made = _transact(connection, lambda: _create(connection, program, name, environment, hosts, called))
+        made = _transact(connection, lambda: _create(connection, program, name, environment, hosts, called, dots=dots))
     return _reopen(connection, path, program, name, hosts, computes=computes, made=made)
 
 
@@ -97,18 +102,24 @@ def _create(
     environment: Environment,
     hosts: Iterable[str] | None,
     called: str,
+    *,
+    dots: bool,
 ) -> Engine | None:
     if _tables(connection):  # another process was quicker
         return None
-    engine = Engine(program, checked_hosts(program, hosts), called)
+    engine = Engine(program, checked_hosts(program, hosts), called, dots)
     connection.execute(STORE_DDL)
     incarnation = environment.incarnation()
     connection.execute(
         f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, 0, '', ?)",
         (program.text, program.hash, name, incarnation, layout_of(engine)),
     )
-    for statement in REPLICATION_DDL:
+    for statement in (*REPLICATION_DDL, *((*LEDGER_DDL, *PEERS_DDL) if dots else ())):
         connection.execute(statement)
+    if dots:
+        connection.execute(
+            f"INSERT INTO {DOT_SITES} VALUES (0, ?, ?, ?)", (incarnation, name, salt_of(incarnation))
+        )
     connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", (incarnation, name) * 2)
     store_hosts(connection, engine)
     for statement in engine.relation_ddl():
@@ -158,7 +169,8 @@ def _reopen(
     if made is not None:
         return made, site
     called = (name or site) if computes else ""
-    engine = Engine(declared, _hosts(connection, declared, hosts), called)
+    is_dotted = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (PARTITIONS,)).fetchone()
+    engine = Engine(declared, _hosts(connection, declared, hosts), called, bool(is_dotted))
     if layout != layout_of(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
@@ -208,7 +220,7 @@ def make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
 def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
     """Drop all that follows from other tables; return the tables and views that there were."""
-    kept = {STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
+    kept = {CURSORS, ADDRESSES, ALARMS, PARTITIONS, REMOVED, VECTORS, DOT_SITES, STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()

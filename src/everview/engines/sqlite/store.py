@@ -21,11 +21,15 @@ from everview.engines.sqlite.environment import THE_WORLD, Environment
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.opening import open_store
 from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.ledger import SITES, Ledger
 from everview.engines.sqlite.stamps import StampClock
 from everview.errors import StoreError
 from everview.language.program import Program
 
 MEMORY = ":memory:"
+
+DOTS = bool(os.environ.get("EVERVIEW_DOTS"))
+"""Whether relations are rows under dots, while both forms stand side by side."""
 
 
 class Store:
@@ -40,6 +44,7 @@ class Store:
         environment: Environment = THE_WORLD,
         hosts: Iterable[str] | None = None,
         computes: bool = True,
+        dots: bool = DOTS,
     ) -> None:
         self.path = path
         self.in_memory = path == MEMORY
@@ -60,14 +65,20 @@ class Store:
         self.apart: Mapping[str, int] = {}
         self.number = 1
         """The site's own number among the sites it knows."""
+        self.ledger = Ledger()
+        self.incarnation = ""
+        """Who this is, where relations are rows under dots."""
         self.closed = False
         self._check_path()
         with self.explained("opened"):
             self.writer = connect(self.file, self._count_failure)
             try:
                 self.engine, self.name = open_store(
-                    self.writer.connection, path, program, name, environment, hosts, computes=computes
+                    self.writer.connection, path, program, name, environment, hosts, computes=computes, dots=dots
                 )
+                self.dots = self.engine.dots
+                if self.dots:
+                    self.read_identity(self.writer.connection)
                 self.engine.prepare(self.writer.connection)
                 self.engine.prepare_feeds(self.writer.connection)
             except BaseException:
@@ -121,6 +132,7 @@ class Store:
                 yield
             except BaseException:
                 self._failed = failed
+                self.ledger.forget()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK TO statement")
                     connection.execute("RELEASE statement")
@@ -162,6 +174,7 @@ class Store:
     def _roll_back(self) -> None:
         """Undo; the temporary tables are undone with the rest, except what was in them before."""
         connection = self.writer.connection
+        self.ledger.forget()
         with suppress(sqlite3.Error):  # what went wrong is already on its way to the caller
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -184,12 +197,26 @@ class Store:
                 ).fetchone()
                 self.looks += 1
                 self.clock.observe(last)
+                self.ledger.forget()
+                if self.dots:
+                    self.read_identity(connection)
                 self.engine.look(connection)
                 stamp = self.clock.stamp()
                 connection.execute(advance, (self._version + 1, tag, stamp, self._version))
         self._version += 1
         self._before, self._tag = self._tag, tag
+        if self.dots:
+            return Commit(self._version, stamp, self.ledger.site, name=self.name, ledger=self.ledger)
         return Commit(self._version, stamp, self.number, self.floors, self.apart, self.name)
+
+    def read_identity(self, connection: sqlite3.Connection) -> None:
+        """Read who this is: another process may have found that the store went back in time."""
+        self.incarnation, number = connection.execute(
+            f"SELECT s.incarnation, d.number FROM {STORE} AS s JOIN {SITES} AS d ON d.incarnation = s.incarnation"
+        ).fetchone()
+        if number != self.ledger.site:
+            self.ledger.forget()
+            self.ledger.site = number
 
     def withdraw(self, connection: sqlite3.Connection) -> None:
         """Take the number back: nothing grew, and what is no news must not look like it to others."""

@@ -22,7 +22,7 @@ from everview.language.identity import ID_BYTES
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
 from everview.replication.messages import Section
 
-__all__ = ["check"]
+__all__ = ["check", "wrong_in"]
 
 _DATES: tuple[int, int] = (store_value(dt.date.min, DATE), store_value(dt.date.max, DATE))
 _TIMESTAMPS: tuple[int, int] = (
@@ -44,12 +44,12 @@ def check(section: Section, columns: tuple[PartColumn, ...], sites: int) -> None
             raise WireError(
                 f"{place}, {name}: {len(column)} values for {section.count} rows", where="section"
             )
-        if (wrong := _wrong(column, wanted, sites)) is not None:
+        if (wrong := wrong_in(column, wanted, sites)) is not None:
             raise WireError(f"{place}, {name}: {wrong}", where="value")
 
 
-def _wrong(column: Sequence[Any], wanted: PartColumn, sites: int) -> str | None:
-    """What is wrong with a column, if anything is."""
+def wrong_in(column: Sequence[Any], wanted: PartColumn, sites: int = 0) -> str | None:
+    """Return what is wrong with a column, if anything is."""
     match wanted.word:
         case "site":
             return _range(column, 0, sites - 1)

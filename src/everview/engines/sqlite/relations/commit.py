@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everview.engines.sqlite.rows.ledger import Ledger
 
 
 @dataclass(slots=True)
@@ -21,3 +25,5 @@ class Commit:
     name: str = ""
     """What the site is called: of rows that have owners, it tells anew only its own."""
     grown: bool = False
+    ledger: Ledger | None = None
+    """What the store has seen of whom, where relations are rows under dots."""

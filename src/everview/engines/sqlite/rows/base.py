@@ -1,0 +1,290 @@
+"""What all kinds of relation have in common: rows that are written once, under dots, and removed.
+
+A write stages its rows in the relation's delta and leaves there what appeared or disappeared; so does a cut
+from another site. That delta is the only door to the circuits, which never see a dot.
+
+The plain table has one row a key, or tuple: the one that is shown, if any is. What is held beside it, rows of
+concurrent writers, lies in a second table, which nearly always is empty.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from everview.engines.sqlite.circuits.circuit import Circuit
+from everview.engines.sqlite.circuits.names import columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
+from everview.engines.sqlite.circuits.select import Select, from_table
+from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, same_row
+from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_columns
+from everview.engines.sqlite.parts import COUNT, PartColumn, Row, value
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.staging import pour, stage
+from everview.engines.sqlite.rows.digests import sums, term
+from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition, log
+from everview.language.relations import Relation, Semantics
+
+GONE = f"temp.{internal('gone')}"
+"""Temporary: the dots that a cut removes from a partition."""
+
+RANGES = f"temp.{internal('ranges')}"
+"""Temporary: ranges of dots that a reader lacks, both ends included."""
+
+TEMPORARY = {
+    GONE: f"CREATE TEMP TABLE {internal('gone')} (dot INTEGER PRIMARY KEY)",
+    RANGES: f"CREATE TEMP TABLE {internal('ranges')} (low INTEGER PRIMARY KEY, high INTEGER NOT NULL)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Rows from a cut, column by column as `columns` says, sites numbered as in this store; then dots."""
+
+    columns: Sequence[Sequence[Any]]
+    dots: Sequence[int]
+    version: int
+
+
+@dataclass(frozen=True)
+class StoredRows(ABC):
+    """A relation's tables and delta, and the statements that write to them."""
+
+    relation: Relation
+    table: StateTable
+    delta: str
+    """Temporary: rows that appear (w = 1) or disappear (w = −1); staged rows have their dot here, too."""
+    scratch: str
+    """Temporary: rows, their kind's own column, dot, version, and whether they were shown before."""
+    touched: str
+    """Temporary: the keys that a cut touches."""
+
+    extra: str = ""
+    """The kind's own column: a causal length, a stamp; none for others."""
+
+    # What circuits read.
+
+    @property
+    def partial(self) -> str:
+        """The condition under which a row of the table is there, beginning with a bare column; else empty."""
+        return ""
+
+    @property
+    def weight(self) -> str:
+        """How often a row of the table is there, if it is."""
+        return "1"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether an insertion can make other rows go."""
+        return False
+
+    def node(self, circuit: Circuit) -> Node:
+        """Return how circuits read the relation and its change."""
+        names = columns(len(self.relation.schema))
+
+        def delta() -> list[Select]:
+            return [from_table(circuit.names, self.delta, names, weight="w", stored=False, delta=True)]
+
+        def contents() -> list[Select]:
+            return [from_table(circuit.names, self.table.name, names, partial=self.partial)]
+
+        return Node(
+            self.relation.schema, delta, contents, is_set=self.relation.semantics is not Semantics.BAG
+        )
+
+    def stage_all(self, connection: sqlite3.Connection) -> int:
+        """Put all rows there are into the delta, as if they had just appeared; return how many."""
+        return connection.execute(
+            f"INSERT INTO {self.delta} ({self._listed('w')}) "
+            f"SELECT {self._listed('1')} FROM {self.table.name} WHERE {self.is_shown()}"
+        ).rowcount
+
+    def is_shown(self, alias: str = "") -> str:
+        """Return the condition that a row of the table is shown."""
+        at = f"{alias}." if alias else ""
+        return f"{at}{self.partial}" if self.partial else "1"
+
+    # Tables.
+
+    @property
+    def held(self) -> str:
+        """The table of rows that are held beside those of the plain table."""
+        return f"{self.table.name}_held"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that are the truth about this relation."""
+        return (self.table.name, self.held)
+
+    @abstractmethod
+    def ddl(self) -> list[str]:
+        """Return what creates its tables."""
+
+    @abstractmethod
+    def dot_ddl(self) -> list[str]:
+        """Return what creates the index by dots, once there are peers."""
+
+    # Writing here.
+
+    @abstractmethod
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Insert rows; return how many appeared. The delta holds what changed."""
+
+    @abstractmethod
+    def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Delete rows, of a keyed relation those with the same key; return how many disappeared."""
+
+    @property
+    def stream(self) -> str:
+        """The name of the relation as it travels."""
+        return self.relation.name
+
+    def partition(self, connection: sqlite3.Connection, commit: Commit) -> tuple[Ledger, Partition]:
+        """Return the ledger and the relation's partition in it."""
+        ledger = commit.ledger
+        assert ledger is not None
+        return ledger, ledger.partition(connection, self.stream)
+
+    def _stage(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], weight: int) -> None:
+        stage(connection, f"{self.delta} ({self._listed('w')})", rows, weight)
+
+    def remove_all(self, connection: sqlite3.Connection, rows: str, commit: Commit) -> None:
+        """Log the removal of rows by this store: a SELECT of their dots and terms."""
+        _, partition = self.partition(connection, commit)
+        if partition.is_logged:
+            log(connection, partition.number, commit.version, rows)
+
+    # Rows from elsewhere.
+
+    @cached_property
+    def columns(self) -> tuple[PartColumn, ...]:
+        """The columns of its rows on the wire, their dots left out."""
+        return (*map(value, self.relation.schema), *([COUNT] if self.extra else []))
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """The same columns, in its tables."""
+        return (*self.table.columns, *([self.extra] if self.extra else []))
+
+    def read(self, connection: sqlite3.Connection, limit: int, room: int) -> tuple[list[Row], int]:
+        """Return rows whose dots lie in the ranges, by dot: at most so many, or of about so many bytes.
+
+        Their dots stand behind their columns. Also returned is how much of the room they use up.
+        """
+        listed = ", ".join(f"r.{cell}" for cell in (*self.cells, "dot"))
+        sql = f"SELECT {listed} FROM {RANGES} AS g CROSS JOIN {self.table.name} AS r {_IN_RANGE}"
+        if self.is_crowded(connection):
+            beside = f"SELECT {listed} FROM {RANGES} AS g CROSS JOIN {self.held} AS r {_IN_RANGE}"
+            sql = f"SELECT * FROM ({sql} UNION ALL {beside}) ORDER BY dot"
+        else:
+            sql += " ORDER BY g.low, r.dot"
+        return fetch(connection.execute(f"{sql} LIMIT ?", (limit,)), Bound(limit, room, self.weighed))
+
+    def is_crowded(self, connection: sqlite3.Connection) -> bool:
+        """Whether any rows are held beside those of the plain table."""
+        return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {self.held})").fetchone()[0])
+
+    def remove(self, connection: sqlite3.Connection, version: int) -> None:
+        """Remove the rows that are named in `GONE`; the delta holds what disappeared, or came to be shown."""
+        if self.is_crowded(connection):
+            self.settle(connection, version)
+            return
+        gone = f"FROM {GONE} AS g CROSS JOIN {self.table.name} AS r ON r.dot = g.dot"
+        listed = ", ".join([*(f"r.{c}" for c in self.table.columns), "-1"])
+        connection.execute(
+            f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {listed} {gone} WHERE {self.is_shown('r')}"
+        )
+        connection.execute(f"DELETE FROM {self.table.name} WHERE dot IN (SELECT dot FROM {GONE})")
+
+    def merge(
+        self, connection: sqlite3.Connection, arrived: Arrived, *, unless: str = ""
+    ) -> tuple[int, tuple[int, int]]:
+        """Add rows that were not seen; return how many, and their digest.
+
+        The delta holds what appeared and disappeared. `unless` is a condition on a staged row's `dot` under
+        which it is left out.
+        """
+        names = ", ".join(["w", *self.cells, "dot"])
+        (before,) = connection.execute(f"SELECT ifnull(max(rowid), 0) FROM {self.delta}").fetchone()
+        pour(
+            connection,
+            lambda rows: f"INSERT INTO {self.delta} ({names}) {rows}",
+            [*arrived.columns, arrived.dots],
+            1,
+        )
+        if unless:
+            connection.execute(f"DELETE FROM {self.delta} WHERE rowid > ? AND ({unless})", (before,))
+        rows = f"SELECT d.dot, {self.term('d')} AS term FROM {self.delta} AS d WHERE d.rowid > {before}"
+        digest = connection.execute(sums(rows, SITES)).fetchone()
+        return self._take(connection, before, arrived), digest
+
+    @abstractmethod
+    def _take(self, connection: sqlite3.Connection, before: int, arrived: Arrived) -> int:
+        """Store what was staged after a place in the delta; return how many rows that were."""
+
+    @abstractmethod
+    def settle(self, connection: sqlite3.Connection, version: int) -> None:
+        """Bring the keys of `GONE`, and of rows in the scratch table, to what their rows now show."""
+
+    @abstractmethod
+    def net(self, connection: sqlite3.Connection) -> None:
+        """Take out of the delta what comes and goes."""
+
+    def all_rows(self) -> str:
+        """Return the SELECT of all live rows, shown or not, as r: their dot and term of the digest."""
+        both = f"SELECT {', '.join(self.cells)}, dot FROM"
+        return (
+            f"SELECT r.dot, {self.term('r')} AS term FROM "
+            f"({both} {self.table.name} UNION ALL {both} {self.held}) AS r"
+        )
+
+    def term(self, alias: str) -> str:
+        """Return the term of a row in its partition's digest."""
+        cells = [f"{alias}.{column}" for column in self.table.columns]
+        return term(self.relation.schema, cells, [f"{alias}.{self.extra}"] if self.extra else [])
+
+    def writer(self, connection: sqlite3.Connection, row: Sequence[Any]) -> int | None:
+        """Return the number of the site that wrote a stored row."""
+        terms = key_terms(self.table.schema, ["?"] * len(self.table.columns))
+        pairs = zip(key_terms(self.table.schema, [f"r.{c}" for c in self.table.columns]), terms, strict=True)
+        same = " AND ".join(f"{a} = {b}" for a, b in pairs) or "1"
+        found = connection.execute(
+            f"SELECT min(r.dot) FROM {self.table.name} AS r WHERE {same}", tuple(row)
+        ).fetchone()
+        return None if found is None or found[0] is None else int(found[0]) >> 40
+
+    # For the kinds.
+
+    @cached_property
+    def weighed(self) -> Weights:
+        """The columns of a row whose bytes are counted when it is read."""
+        return long_columns(self.relation.schema)
+
+    def _listed(self, *more: str) -> str:
+        return ", ".join([*self.table.columns, *more])
+
+    def same(self, left: str, right: str) -> str:
+        """Return the condition that two aliases have the same row."""
+        return same_row(
+            self.table.schema,
+            [f"{left}.{c}" for c in self.table.columns],
+            [f"{right}.{c}" for c in self.table.columns],
+        )
+
+
+_IN_RANGE = "ON r.dot BETWEEN g.low AND g.high"
+
+
+def name_gone(connection: sqlite3.Connection, dots: Iterable[int]) -> None:
+    """Name the dots that a cut removes."""
+    connection.execute(f"DELETE FROM {GONE}")
+    connection.executemany(f"INSERT OR IGNORE INTO {GONE} VALUES (?)", ((one,) for one in dots))
+
+
+INCARNATION = f"(SELECT s.incarnation FROM {SITES} AS s WHERE s.number = {{dot}} >> 40)"
+"""The incarnation of a dot: of rows that are equally late the greater one's is shown, everywhere."""

@@ -1,0 +1,66 @@
+"""Keyed relations: of a key's rows the one of the greatest stamp is shown; the last writer wins.
+
+A deletion removes the rows that it sees. So an update survives a deletion that has not seen it, and a stamp
+decides only between writes that had not seen each other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.grouped import GroupedRows
+
+
+@dataclass(frozen=True)
+class KeyedRows(GroupedRows):
+    """Rows (key, values, stamp)."""
+
+    extra: str = "stamp"
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Replace the rows of these keys; of several rows for one key the last counts."""
+        if len(rows) > 1:
+            key = self.relation.key_positions
+            last = {tuple(row[place] for place in key): row for row in rows}
+            rows = list(last.values()) if len(last) < len(rows) else rows
+        self._stage(connection, rows, 1)
+        ledger, partition = self.partition(connection, commit)
+        base, given = ledger.base(partition), (commit.stamp, commit.version)
+        count = connection.execute(self._first, (base, commit.version, commit.stamp)).rowcount
+        if count < len(rows):
+            self._log_seen(connection, base, commit)
+            self._note_old(connection, base)
+            connection.execute(self._replace, (base, *given))
+            connection.execute(
+                f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('-1')} FROM {self.scratch}"
+            )
+            connection.execute(f"DELETE FROM {self.scratch}")
+            self.net(connection)
+            came = f"SELECT count(*) FROM {self.delta} WHERE w > 0"
+            count = int(connection.execute(came).fetchone()[0])
+        ledger.advance(connection, partition, len(rows), commit.version)
+        commit.grown = True
+        return count
+
+    @cached_property
+    def _first(self) -> str:
+        return self._add_new("?3")
+
+    @cached_property
+    def _replace(self) -> str:
+        names = (*self.cells, "dot", "version")
+        values = ", ".join([*(f"d.{c}" for c in self.table.columns), "?2", "?1 + d.rowid", "?3"])
+        return (
+            f"INSERT INTO {self.table.name} ({', '.join(names)}) SELECT {values} FROM {self.delta} AS d WHERE 1 "
+            f"ON CONFLICT ({', '.join(self.table.key())}) DO UPDATE SET "
+            f"{', '.join(f'{name} = excluded.{name}' for name in names)} WHERE dot <> excluded.dot"
+        )

@@ -1,0 +1,193 @@
+"""The ledger: which commits of whom a store has seen of each partition, and which removals it still knows.
+
+A partition is what has a vector of its own: a relation, or one value of its PARTITION BY columns, or one input
+of a view as a site without that input keeps it. Its vector says for each site the last number seen. Equal
+vectors mean equal rows. Removals are logged by local version from a partition's floor on; the floor may rise
+at any time, and then `forgotten` is the vector up to which removals may be missing from the log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from everview.engines.sqlite.circuits.names import internal
+from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.rows.digests import salt_of
+from everview.engines.sqlite.rows.dots import NUMBERS, dot
+from everview.errors import StoreError
+
+PARTITIONS = internal("partitions")
+"""Number → stream and value; `floor` is the local version from which on all removals are in the log."""
+
+VECTORS = internal("vectors")
+"""(Partition, site) → the last number seen, the local version at which it came, and what was forgotten."""
+
+REMOVED = internal("removed")
+"""The removal log: (partition, local version, dot); the row's term of the digest where the row was held."""
+
+SITES = internal("dot_sites")
+"""Number → incarnation and name of every site that is known; `salt` goes into digests."""
+
+LEDGER_DDL = (
+    (
+        f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL UNIQUE, "
+        "name TEXT NOT NULL, salt INTEGER NOT NULL)"
+    ),
+    (
+        f"CREATE TABLE {PARTITIONS} (number INTEGER PRIMARY KEY, stream TEXT NOT NULL, value TEXT NOT NULL, "
+        "floor INTEGER NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, "
+        "summed INTEGER NOT NULL, own INTEGER NOT NULL, UNIQUE (stream, value))"
+    ),
+    (
+        f"CREATE TABLE {VECTORS} (partition INTEGER, site INTEGER, seen INTEGER NOT NULL, "
+        "changed INTEGER NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (partition, site)) WITHOUT ROWID"
+    ),
+    f"CREATE INDEX {VECTORS}_changed ON {VECTORS} (changed)",
+    (
+        f"CREATE TABLE {REMOVED} (partition INTEGER, version INTEGER, dot INTEGER, term INTEGER, "
+        "PRIMARY KEY (partition, version, dot)) WITHOUT ROWID"
+    ),
+)
+"""`first` and `second` are the digest of the rows up to the local version `summed`, own rows up to `own`."""
+
+NOT_LOGGED = -1
+"""The floor of a partition of which nobody was ever told: its removals need no log."""
+
+
+@dataclass(slots=True)
+class Partition:
+    """A partition as writers know it: `seen` is the last number of the store's own incarnation."""
+
+    number: int
+    stream: str
+    value: str
+    floor: int
+    seen: int
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether removals are to be logged."""
+        return self.floor != NOT_LOGGED
+
+
+Key = tuple[str, str]
+"""A stream, and the value of its PARTITION BY columns; empty where there are none."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a writing connection knows of the partitions; read again when another process has committed."""
+
+    site: int = 0
+    """The number of the store's own incarnation."""
+    partitions: dict[Key, Partition] = field(default_factory=dict)
+    is_loaded: bool = False
+    has_met: bool = False
+    """Whether removals are logged, because other stores are told of what is here."""
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Read the partitions, unless they are known."""
+        if self.is_loaded:
+            return
+        found = connection.execute(
+            f"SELECT p.number, p.stream, p.value, p.floor, ifnull(v.seen, 0) FROM {PARTITIONS} AS p "
+            f"LEFT JOIN {VECTORS} AS v ON v.partition = p.number AND v.site = ?",
+            (self.site,),
+        )
+        self.partitions = {(row[1], row[2]): Partition(*row) for row in found}
+        self.has_met = any(partition.is_logged for partition in self.partitions.values())
+        self.is_loaded = True
+
+    def forget(self) -> None:
+        """What is known may be wrong: a write was undone, or somebody else has written."""
+        self.is_loaded = False
+
+    def partition(self, connection: sqlite3.Connection, stream: str, value: str = "") -> Partition:
+        """Return a partition, a new one if there was none."""
+        self.load(connection)
+        found = self.partitions.get((stream, value))
+        if found is None:
+            floor = 0 if self.has_met else NOT_LOGGED
+            number = connection.execute(
+                f"INSERT INTO {PARTITIONS} (stream, value, floor, first, second, summed, own) "
+                "VALUES (?, ?, ?, 0, 0, 0, 0)",
+                (stream, value, floor),
+            ).lastrowid
+            assert number is not None
+            found = self.partitions[stream, value] = Partition(number, stream, value, floor, 0)
+        return found
+
+    def base(self, partition: Partition) -> int:
+        """Return the dot before the next one of this store."""
+        return dot(self.site, partition.seen)
+
+    def advance(self, connection: sqlite3.Connection, partition: Partition, count: int, version: int) -> None:
+        """Use up so many numbers in a commit, at least one: others hear of a commit by its number."""
+        seen = partition.seen + max(count, 1)
+        if seen > NUMBERS:
+            raise StoreError(
+                f"this incarnation has written {NUMBERS:,} rows; copy the store's file, and open the copy"
+            )
+        moved = connection.execute(
+            f"UPDATE {VECTORS} SET seen = ?, changed = ? WHERE partition = ? AND site = ?",
+            (seen, version, partition.number, self.site),
+        ).rowcount
+        if not moved:
+            connection.execute(
+                f"INSERT INTO {VECTORS} VALUES (?, ?, ?, ?, 0)", (partition.number, self.site, seen, version)
+            )
+        partition.seen = seen
+
+
+def meet(connection: sqlite3.Connection, ledger: Ledger, streams: Iterable[str]) -> None:
+    """From now on removals are logged: others are about to be told of what is here."""
+    for stream in streams:
+        ledger.partition(connection, stream)
+    connection.execute(
+        f"UPDATE {PARTITIONS} SET floor = (SELECT version FROM {STORE}) WHERE floor = ?", (NOT_LOGGED,)
+    )
+    connection.execute(f"UPDATE {VECTORS} SET forgotten = seen")
+    ledger.forget()
+
+
+def number_sites(
+    connection: sqlite3.Connection, incarnations: Iterable[str], names: Mapping[str, str]
+) -> dict[str, int]:
+    """Return the numbers of incarnations in this store, new ones for those that were not known."""
+    found = {}
+    for incarnation in incarnations:
+        row = connection.execute(
+            f"SELECT number, name FROM {SITES} WHERE incarnation = ?", (incarnation,)
+        ).fetchone()
+        name = names.get(incarnation, "")
+        if row is None:
+            made = connection.execute(
+                f"INSERT INTO {SITES} (incarnation, name, salt) VALUES (?, ?, ?)",
+                (incarnation, name, salt_of(incarnation)),
+            ).lastrowid
+            assert made is not None
+            found[incarnation] = made
+        else:
+            found[incarnation] = row[0]
+            if name and name != row[1]:
+                connection.execute(f"UPDATE {SITES} SET name = ? WHERE number = ?", (name, row[0]))
+    return found
+
+
+def vector(connection: sqlite3.Connection, partition: int) -> dict[int, int]:
+    """Return a partition's vector: site → last number seen."""
+    return dict(
+        connection.execute(f"SELECT site, seen FROM {VECTORS} WHERE partition = ? AND seen > 0", (partition,))
+    )
+
+
+def log(connection: sqlite3.Connection, partition: int, version: int, dots: str) -> None:
+    """Log removals, a SELECT of dots and of the rows' terms."""
+    connection.execute(
+        f"INSERT OR IGNORE INTO {REMOVED} SELECT ?, ?, dot, term FROM ({dots})", (partition, version)
+    )
+
+
+__all__ = ["LEDGER_DDL", "NOT_LOGGED", "PARTITIONS", "REMOVED", "SITES", "VECTORS", "Ledger", "Partition"]

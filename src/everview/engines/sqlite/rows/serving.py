@@ -1,0 +1,278 @@
+"""Serving: what a reader lacks of a partition, read in one snapshot.
+
+Rows are those whose dots the reader's vector does not cover. What went is told in the cheapest of three ways:
+removals since the reader's cursor, the whole removal log, or the dots of all live rows, as intervals.
+"""
+
+from __future__ import annotations
+
+import enum
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from everview.engines.sqlite.names import STORE, TAGS
+from everview.engines.sqlite.rows.base import RANGES, StoredRows
+from everview.engines.sqlite.rows.digests import PRIME, sums
+from everview.engines.sqlite.rows.dots import dot, number_of, site_of
+from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, SITES, VECTORS, vector
+
+Vector = Mapping[int, int]
+"""Site → the last number seen."""
+
+Digest = tuple[int, int]
+
+NO_DIGEST = (0, 0)
+
+
+class Cursor(NamedTuple):
+    """How far a store was read: up to this local version, and the version's random tag."""
+
+    version: int
+    tag: int
+
+
+START = Cursor(0, 0)
+
+
+class Mode(enum.IntEnum):
+    """How a cut says what went from a partition."""
+
+    SAME = 0
+    """The reader has seen all of it."""
+    SINCE = 1
+    """Removals since the reader's cursor."""
+    LOG = 2
+    """All removals that the sender remembers."""
+    LIVE = 3
+    """Intervals that cover the dots of live rows: what was seen and is not among them is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a partition, column by column, their dots, and the reader's vector once it has them."""
+
+    columns: Sequence[Sequence[Any]]
+    dots: Sequence[int]
+    vector: Vector
+    is_all: bool
+    """Whether the reader then lacks no row that the sender had."""
+    size: int = 0
+    is_new: bool = False
+    """Whether the reader's vector covers none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """What went from a partition: dots, or in mode LIVE the ends of intervals."""
+
+    mode: Mode
+    dots: Sequence[int] = ()
+    highs: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What can be told of a stream: where its rows are read, and the partition whose vector and log count.
+
+    A relation is told from its own tables; the input of a view that another site hosts, from the relation.
+    """
+
+    source: StoredRows
+    partition: str
+
+
+@dataclass(slots=True)
+class Reader:
+    """What a reader says of a partition: its vector, and that of what it has staged as well."""
+
+    had: Vector
+    has: Vector = field(default_factory=dict)
+
+
+def head(connection: sqlite3.Connection) -> Cursor:
+    """Return the last commit, and its tag."""
+    return Cursor(*connection.execute(f"SELECT version, tag FROM {STORE}").fetchone())
+
+
+def note_head(connection: sqlite3.Connection, told: Cursor) -> None:
+    """Remember the tag of a version before anybody is told of it."""
+    connection.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", told)
+
+
+def is_noted(connection: sqlite3.Connection, told: Cursor) -> bool:
+    """Whether somebody was told of this version."""
+    return (
+        connection.execute(f"SELECT 1 FROM {TAGS} WHERE version = ?", (told.version,)).fetchone() is not None
+    )
+
+
+def knows(connection: sqlite3.Connection, cursor: Cursor) -> bool:
+    """Whether a cursor is one that this store gave; else it went back in time since."""
+    found = connection.execute(f"SELECT tag FROM {TAGS} WHERE version = ?", (cursor.version,)).fetchone()
+    return found is not None and found[0] == cursor.tag
+
+
+def changed_since(connection: sqlite3.Connection, version: int) -> Iterator[tuple[int, str, str]]:
+    """Yield number, stream and value of the partitions that have changed since a local version."""
+    yield from connection.execute(
+        f"SELECT p.number, p.stream, p.value FROM {PARTITIONS} AS p WHERE p.number IN "
+        f"(SELECT partition FROM {VECTORS} WHERE changed > ?) ORDER BY p.stream, p.value",
+        (version,),
+    )
+
+
+def includes(vector: Vector, other: Vector) -> bool:
+    """Whether a vector covers all that another one does."""
+    return all(vector.get(site, 0) >= seen for site, seen in other.items())
+
+
+def rows_for(
+    connection: sqlite3.Connection,
+    stored: StoredRows,
+    mine: Vector,
+    reader: Reader,
+    limit: int,
+    room: int,
+) -> Rows:
+    """Return rows that a reader lacks, at most so many, or of about so many bytes."""
+    has = dict(reader.had)
+    has.update((site, seen) for site, seen in reader.has.items() if seen > has.get(site, 0))
+    lacks = sorted((site, has.get(site, 0), seen) for site, seen in mine.items() if seen > has.get(site, 0))
+    connection.execute(f"DELETE FROM {RANGES}")
+    connection.executemany(
+        f"INSERT INTO {RANGES} VALUES (?, ?)",
+        ((dot(site, low + 1), dot(site, high)) for site, low, high in lacks),
+    )
+    found, used = stored.read(connection, limit, room)
+    reached = dict(reader.has)
+    if len(found) < limit and used < room:
+        reached.update((site, seen) for site, _, seen in lacks)
+        is_all = True
+    else:
+        last = found[-1][-1]
+        reached.update((site, seen) for site, _, seen in lacks if site < site_of(last))
+        reached[site_of(last)] = number_of(last)
+        is_all = False
+    *cells, dots = zip(*found, strict=True) if found else [()] * (len(stored.cells) + 1)
+    return Rows(cells, dots, reached, is_all, used)
+
+
+def removals_for(
+    connection: sqlite3.Connection,
+    stored: StoredRows,
+    partition: int,
+    mine: Vector,
+    reader: Reader,
+    since: int,
+) -> Removals:
+    """Return what went, for a reader whose cursor is at a version; 0 is none."""
+    if includes(reader.had, mine) and not reader.has:
+        return Removals(Mode.SAME)
+    (floor,) = connection.execute(f"SELECT floor FROM {PARTITIONS} WHERE number = ?", (partition,)).fetchone()
+    live, start = _live_rows(connection, stored), since
+    if since and NOT_LOGGED < floor <= since:
+        mode = Mode.SINCE
+    elif floor != NOT_LOGGED and includes(reader.had, forgotten(connection, partition)):
+        mode, start = Mode.LOG, 0
+    else:
+        return _live(connection, stored)
+    logged = f"FROM {REMOVED} WHERE partition = ? AND version > ?"
+    dots = [
+        one for (one,) in connection.execute(f"SELECT DISTINCT dot {logged} ORDER BY dot", (partition, start))
+    ]
+    return Removals(mode, dots) if len(dots) <= 2 * live + 100 else _live(connection, stored)
+
+
+def _live_rows(connection: sqlite3.Connection, stored: StoredRows) -> int:
+    """About how many rows there are: what it would take to tell of all."""
+    found = connection.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {stored.table.name} LIMIT 100000)"
+    ).fetchone()
+    return int(found[0])
+
+
+def forgotten(connection: sqlite3.Connection, partition: int) -> dict[int, int]:
+    """Return the vector up to which removals may be missing from the log."""
+    return dict(
+        connection.execute(
+            f"SELECT site, forgotten FROM {VECTORS} WHERE partition = ? AND forgotten > 0", (partition,)
+        )
+    )
+
+
+def _live(connection: sqlite3.Connection, stored: StoredRows) -> Removals:
+    rows = " UNION ALL ".join(f"SELECT dot FROM {table}" for table in stored.tables)
+    islands = f"SELECT dot, dot - row_number() OVER (ORDER BY dot) AS island FROM ({rows})"
+    found = connection.execute(
+        f"SELECT min(dot), max(dot) FROM ({islands}) GROUP BY island ORDER BY 1"
+    ).fetchall()
+    lows, highs = zip(*found, strict=True) if found else ((), ())
+    return Removals(Mode.LIVE, lows, highs)
+
+
+# Digests.
+
+
+def digest_of(connection: sqlite3.Connection, stored: StoredRows, partition: int, version: int) -> Digest:
+    """Return a partition's digest, brought up to date; `version` is that of the last commit.
+
+    What has come since is the store's own rows, and rows that went are in the log; a gap in it means to add up
+    all rows anew. Whoever merges rows keeps it up to date itself.
+    """
+    first, second, summed, own, floor = connection.execute(
+        f"SELECT first, second, summed, own, floor FROM {PARTITIONS} WHERE number = ?", (partition,)
+    ).fetchone()
+    (site,) = connection.execute(
+        f"SELECT d.number FROM {STORE} AS s JOIN {SITES} AS d ON d.incarnation = s.incarnation"
+    ).fetchone()
+    seen = vector(connection, partition).get(site, 0)
+    if summed == version:
+        return first, second
+    if floor == NOT_LOGGED or summed < max(floor, 1):
+        return _keep_digest(connection, partition, sum_rows(connection, stored.all_rows()), version, seen)
+    low, high = dot(site, own), dot(site, seen)
+    came = f"SELECT dot, term FROM ({stored.all_rows()}) WHERE dot > {low} AND dot <= {high}"
+    counted = f"dot <= {low} OR dot > {high}"
+    went = (
+        f"SELECT dot, term FROM {REMOVED} WHERE partition = {partition} AND version > {summed} "
+        f"AND term IS NOT NULL AND ({counted})"
+    )
+    more, less = sum_rows(connection, came), sum_rows(connection, went)
+    return _keep_digest(connection, partition, _add((first, second), more, less), version, seen)
+
+
+def _keep_digest(
+    connection: sqlite3.Connection, partition: int, digest: Digest, version: int, own: int
+) -> Digest:
+    connection.execute(
+        f"UPDATE {PARTITIONS} SET first = ?, second = ?, summed = ?, own = ? WHERE number = ?",
+        (*digest, version, own, partition),
+    )
+    return digest
+
+
+def change_digest(
+    connection: sqlite3.Connection, partition: int, came: Sequence[Digest], went: Digest, version: int
+) -> None:
+    """Add rows that came with a cut to a digest that is up to date, and take off those that went."""
+    first, second = connection.execute(
+        f"SELECT first, second FROM {PARTITIONS} WHERE number = ?", (partition,)
+    ).fetchone()
+    digest = _add((first, second), NO_DIGEST, went)
+    for more in came:
+        digest = _add(digest, more, NO_DIGEST)
+    connection.execute(
+        f"UPDATE {PARTITIONS} SET first = ?, second = ?, summed = ? WHERE number = ?",
+        (*digest, version, partition),
+    )
+
+
+def _add(digest: Digest, more: Digest, less: Digest) -> Digest:
+    return (digest[0] + more[0] - less[0]) % PRIME, (digest[1] + more[1] - less[1]) % PRIME
+
+
+def sum_rows(connection: sqlite3.Connection, rows: str) -> Digest:
+    found: Digest = connection.execute(sums(rows, SITES)).fetchone()
+    return found

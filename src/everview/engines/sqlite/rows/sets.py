@@ -1,0 +1,80 @@
+"""Set relations: a tuple's row says how often it was inserted and deleted in turn (Streams §4).
+
+It is there while that causal length is odd. A deletion replaces the row by one of an even length, which is
+held until somebody forgets it: then it is removed, like any row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.base import Arrived
+from everview.engines.sqlite.rows.grouped import GroupedRows
+
+
+@dataclass(frozen=True)
+class SetRows(GroupedRows):
+    """Rows (tuple, causal length)."""
+
+    extra: str = "cl"
+
+    @property
+    def partial(self) -> str:
+        return "cl & 1"
+
+    def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        self._stage(connection, rows, 1)
+        ledger, partition = self.partition(connection, commit)
+        base = ledger.base(partition)
+        count = connection.execute(self._first, (base, commit.version)).rowcount
+        if count < len(rows):
+            count += self._step(connection, base, commit, "NOT r.cl & 1")
+            self._drop_unchanged(connection, base)
+        return self._written(connection, commit, count, len(rows))
+
+    def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        self._stage(connection, rows, -1)
+        ledger, partition = self.partition(connection, commit)
+        count = self._step(connection, ledger.base(partition), commit, "r.cl & 1")
+        if count < len(rows):
+            self._drop_unchanged(connection, ledger.base(partition))
+        return self._written(connection, commit, count, len(rows))
+
+    @cached_property
+    def _first(self) -> str:
+        return self._add_new("1")
+
+    @cached_property
+    def _next(self) -> str:
+        """The next length for the tuples that were staged, where a condition on the row r holds."""
+        return (
+            f"UPDATE {self.table.name} AS r SET cl = r.cl + 1, dot = ?1 + d.rowid, version = ?2 "
+            f"FROM {self.delta} AS d WHERE {self.same('r', 'd')} AND "
+        )
+
+    def _step(self, connection: sqlite3.Connection, base: int, commit: Commit, where: str) -> int:
+        """Replace rows by those of the next length; return how many."""
+        self._log_seen(connection, base, commit, where)
+        return connection.execute(self._next + where, (base, commit.version)).rowcount
+
+    def _drop_unchanged(self, connection: sqlite3.Connection, base: int) -> None:
+        """Take staged rows out of the delta for which nothing was stored."""
+        own = f"SELECT 1 FROM {self.table.name} AS r WHERE {self.same('r', 'd')} AND r.dot = ? + d.rowid"
+        connection.execute(f"DELETE FROM {self.delta} AS d WHERE NOT EXISTS ({own})", (base,))
+
+    def _written(self, connection: sqlite3.Connection, commit: Commit, count: int, staged: int) -> int:
+        if count:
+            ledger, partition = self.partition(connection, commit)
+            ledger.advance(connection, partition, staged, commit.version)
+            commit.grown = True
+        return count
+
+    def _drop_dead(self, connection: sqlite3.Connection, before: int, arrived: Arrived) -> None:
+        lengths = arrived.columns[-1]
+        if any(not length & 1 for length in set(lengths)):
+            connection.execute(f"DELETE FROM {self.delta} WHERE rowid > ? AND NOT cl & 1", (before,))

@@ -1,0 +1,94 @@
+"""Giving: a page of what a reader lacks, from one snapshot.
+
+A page is chosen against the reader's vectors, and what it has staged of the cut counts as had; so whoever
+gives keeps nothing between pages. The last page says what went, for all pages at once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from everview.engines.sqlite.rows import serving
+from everview.engines.sqlite.rows.dots import NUMBERS
+from everview.engines.sqlite.rows.ledger import Ledger, vector
+from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
+from everview.language.sizes import LARGEST_ROW
+from everview.replication.cuts.sites import Named, Naming
+from everview.replication.protocol.messages import Columns, Cursor, Message, Page, Place, Share
+
+__all__ = ["give"]
+
+PAGE_CELLS = 1_000_000
+"""About so many cells are in a page."""
+
+PAGE_BYTES = LARGEST_ROW // 2
+
+
+def give(
+    connection: sqlite3.Connection,
+    ledger: Ledger,
+    offers: Mapping[str, Offer],
+    message: Message,
+    naming: Naming,
+) -> tuple[Page, list[Columns]]:
+    """Return a page of what a message asks for, of these streams, and its columns."""
+    ask = message.ask
+    assert ask is not None
+    named = Named(message.sites, message.names)
+    known = named.known(connection)
+    head = serving.head(connection)
+    cells, room, done = PAGE_CELLS, PAGE_BYTES, True
+    readers: dict[Place, Reader] = {}
+    found: dict[Place, serving.Rows] = {}
+    for wish in ask.wishes:
+        offer = offers.get(wish.place.stream)
+        if offer is None or wish.place.value or wish.place in readers:
+            continue
+        stored = offer.source
+        reader = Reader(named.vector(wish.had, known), named.vector(wish.has, known))
+        readers[wish.place] = reader
+        if not done:
+            continue
+        partition = ledger.partition(connection, offer.partition).number
+        width = len(stored.cells) + 2
+        mine = vector(connection, partition)
+        rows = serving.rows_for(connection, stored, mine, reader, max(cells // width, 1), room)
+        found[wish.place] = rows
+        cells, room, done = cells - len(rows.dots) * width, room - rows.size, rows.is_all
+    shares, columns = [], []
+    for place, rows in found.items():
+        offer = offers[place.stream]
+        stored = offer.source
+        sites, numbers = naming.dots(rows.dots)
+        if not done:
+            shares.append(Share(place, len(rows.dots), naming.pairs(rows.vector)))
+            columns.append(Columns(rows.columns, sites, numbers))
+            continue
+        partition = ledger.partition(connection, offer.partition).number
+        mine = vector(connection, partition)
+        removals = serving.removals_for(
+            connection, stored, partition, mine, readers[place], ask.since.version
+        )
+        digest = serving.digest_of(connection, stored, partition, head.version)
+        shares.append(
+            Share(
+                place,
+                len(rows.dots),
+                naming.pairs(mine),
+                int(removals.mode),
+                len(removals.dots),
+                digest,
+            )
+        )
+        columns.append(Columns(rows.columns, sites, numbers, _gone(removals, naming)))
+    return Page(ask.cut, done, Cursor(*head), shares), columns
+
+
+def _gone(removals: Removals, naming: Naming) -> tuple[list[int], ...]:
+    if removals.mode is Mode.SAME:
+        return ()
+    sites, numbers = naming.dots(removals.dots)
+    if removals.mode is Mode.LIVE:
+        return list(sites), list(numbers), [high & NUMBERS for high in removals.highs]
+    return list(sites), list(numbers)

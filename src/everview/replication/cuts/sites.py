@@ -1,0 +1,108 @@
+"""Sites in a message: every incarnation that it names stands once, and is known by its position."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+
+from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
+from everview.engines.sqlite.rows.ledger import SITES, number_sites
+from everview.errors import WireError
+
+__all__ = ["Named", "Naming", "incarnation_of"]
+
+MOST_NEW = 10_000
+"""How many stores that were not known a message may name."""
+
+
+def incarnation_of(name: bytes) -> str:
+    """Return an incarnation as a store has it."""
+    return name.hex()
+
+
+class Naming:
+    """The sites of a message that is being written: the sender's own first."""
+
+    def __init__(self, connection: sqlite3.Connection, own: int) -> None:
+        self._connection = connection
+        self._own = own
+        self.positions: dict[int, int] = {own: 0}
+
+    def pairs(self, vector: Mapping[int, int]) -> list[int]:
+        """Return a vector as positions and numbers in turn."""
+        return [
+            number
+            for site, seen in vector.items()
+            for number in (self.positions.setdefault(site, len(self.positions)), seen)
+        ]
+
+    def dots(self, dots: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """Return dots as positions and numbers."""
+        sites = [one >> SHIFT for one in dots]
+        for site in dict.fromkeys(sites):
+            self.positions.setdefault(site, len(self.positions))
+        return list(map(self.positions.__getitem__, sites)), [one & NUMBERS for one in dots]
+
+    def listed(self, *, named: bool) -> tuple[list[bytes], list[str]]:
+        """Return the incarnations, and what they are called; of a short message only its sender's name."""
+        known = {
+            number: (incarnation, name)
+            for number, incarnation, name in self._connection.execute(
+                f"SELECT number, incarnation, name FROM {SITES}"
+                + ("" if len(self.positions) > 1 else f" WHERE number = {self._own}")
+            )
+        }
+        found = [known[site] for site in self.positions]
+        names = [name for _, name in found] if named else [found[0][1]]
+        return [bytes.fromhex(incarnation) for incarnation, _ in found], names
+
+
+class Named:
+    """The sites of a message that has come: numbers in this store by position."""
+
+    def __init__(self, sites: Sequence[bytes], names: Sequence[str]) -> None:
+        self.incarnations = [incarnation_of(name) for name in sites]
+        self._names = dict(zip(self.incarnations, names, strict=False))
+        self.numbers: list[int] = []
+
+    @property
+    def sender(self) -> str:
+        """Who has written the message."""
+        return self.incarnations[0]
+
+    @property
+    def name(self) -> str:
+        """What its writer is called."""
+        return self._names.get(self.sender, "")
+
+    def known(self, connection: sqlite3.Connection, positions: Iterable[int] | None = None) -> dict[int, int]:
+        """Return the numbers of those sites that this store knows, by position; it learns of no other."""
+        found = dict(connection.execute(f"SELECT incarnation, number FROM {SITES}"))
+        return {
+            place: found[self.incarnations[place]]
+            for place in (range(len(self.incarnations)) if positions is None else positions)
+            if self.incarnations[place] in found
+        }
+
+    def learn(self, connection: sqlite3.Connection) -> list[int]:
+        """Give all of them numbers in this store, and names; return the numbers by position."""
+        new = len(self.incarnations) - len(self.known(connection))
+        if new > MOST_NEW:
+            raise WireError(f"a message names {new} stores of which nothing was known", where="header")
+        found = number_sites(connection, self.incarnations, self._names)
+        self.numbers = [found[one] for one in self.incarnations]
+        return self.numbers
+
+    def vector(self, pairs: Sequence[int], numbers: Mapping[int, int] | Sequence[int]) -> dict[int, int]:
+        """Return a vector in this store's numbers; sites that it does not know are left out."""
+        known = numbers if isinstance(numbers, Mapping) else dict(enumerate(numbers))
+        return {
+            known[place]: seen
+            for place, seen in zip(pairs[::2], pairs[1::2], strict=True)
+            if place in known and seen
+        }
+
+    def dots(self, sites: Sequence[int], numbers: Sequence[int]) -> list[int]:
+        """Return dots in this store's numbers."""
+        shifted = [number << SHIFT for number in self.numbers]
+        return [shifted[site] | number for site, number in zip(sites, numbers, strict=True)]

@@ -1,0 +1,1 @@
+"""The protocol: messages in, messages out, no input or output of its own."""

@@ -1,0 +1,132 @@
+"""An exchange: the dialling side of one sync, without input or output.
+
+1. Both greet: how far each is, and how far it has read the other. The listener names what has changed since.
+2. The dialler asks for that, and names what has changed here.
+3. Each answers the other's questions, page by page; the last page of a cut ends its direction.
+
+Where nothing has changed on either side it ends after the first step.
+"""
+
+from __future__ import annotations
+
+from everview.engines.sqlite.rows import peers
+from everview.errors import SyncError
+from everview.replication.cuts.applying import Outcome
+from everview.replication.cuts.sites import Named, Naming
+from everview.replication.protocol.messages import Message, Page
+from everview.replication.protocol.replica import Replica
+from everview.replication.protocol.wire import decode
+from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.rights import ALL
+
+__all__ = ["Exchange"]
+
+_STALLS = 3
+"""How often an exchange may begin again, because a store turned out to have gone back in time."""
+
+
+class Exchange:
+    """One sync with a peer: `open`, then `receive` each answer and send what it returns, until None."""
+
+    def __init__(self, replica: Replica, peer: str, *, on_progress: OnProgress | None = None) -> None:
+        self.report = SyncReport()
+        self._replica, self._peer, self._on_progress = replica, peer, on_progress
+        self._met = ""
+        self._taken = self._given = False
+        self._came = 0
+        self._again = 0
+
+    def open(self) -> bytes:
+        """Return the first message."""
+        self._taken = self._given = False
+        with self._replica.telling() as connection:
+            to = self._met or peers.who_answers(connection, self._peer)
+            naming = Naming(connection, self._replica.store.ledger.site)
+            greeting = self._replica.greeting(connection, to)
+            return self._sent(self._replica.message(naming, greeting=greeting))
+
+    def receive(self, data: bytes) -> bytes | None:
+        """Take an answer; return the next message to send, None when both directions are done."""
+        message, columns = decode(data)
+        self.report.received_bytes += len(data)
+        named = self._replica.hear(message)
+        begun = self._met == named.sender
+        self._met = named.sender
+        if message.greeting is not None and self._is_behind(message):
+            return self._anew()
+        taken = None
+        if message.page is not None:
+            taken = self._replica.take(message, columns, data, named, ALL)
+            self._count(message.page, taken)
+            if taken is Outcome.REWOUND:
+                return self._anew()
+        self._progress()
+        return self._reply(message, named, taken, begun=begun)
+
+    def _is_behind(self, message: Message) -> bool:
+        assert message.greeting is not None
+        with self._replica.telling() as connection:
+            behind = self._replica.is_behind(connection, message.greeting)
+        if behind:
+            self._replica.go_back()
+        return behind
+
+    def _anew(self) -> bytes:
+        self._again += 1
+        if self._again > _STALLS:
+            raise SyncError(
+                f"{self._peer} and this store do not agree on who they are", peer=self._peer, retry=True
+            )
+        return self.open()
+
+    def _reply(self, message: Message, named: Named, taken: Outcome | None, *, begun: bool) -> bytes | None:
+        replica = self._replica
+        with replica.telling() as connection:
+            naming = Naming(connection, replica.store.ledger.site)
+            ask = news = page = None
+            columns = []
+            if message.news is not None:
+                ask = replica.ask(connection, named.sender, message.news, naming, ALL)
+                self._taken = ask is None
+                if ask is None and message.greeting is not None:
+                    replica.note_read(named.sender, message.greeting.head, message.news.scope)
+            elif taken is Outcome.STAGED:
+                ask = replica.ask_on(connection, named.sender, naming)
+            elif taken is not None:
+                self._taken = True
+            if message.news is not None and message.greeting is not None:
+                news = replica.news(connection, message.greeting, ALL)
+                if not news.places:
+                    news, self._given = None, True
+            elif message.ask is None and not self._given:
+                self._given = True  # it wants nothing of what has changed
+            if message.ask is not None:
+                page, columns = replica.give(connection, message, naming, ALL)
+                self._given = page.done
+            if ask is None and news is None and page is None:
+                with replica.store.writing() as writer:
+                    now_us = replica.store.environment.now_us()
+                    peers.note_address(writer, self._peer, named.sender, now_us)
+                return None
+            return self._sent(replica.message(naming, ask=ask, news=news, page=page, columns=columns), page)
+
+    def _count(self, page: Page, taken: Outcome) -> None:
+        rows = _row_count(page)
+        self._came += rows
+        if taken is Outcome.APPLIED:
+            self.report.received_rows += self._came
+            self._came = 0
+
+    def _sent(self, data: bytes, page: Page | None = None) -> bytes:
+        self.report.sent_bytes += len(data)
+        self.report.sent_rows += 0 if page is None else _row_count(page)
+        return data
+
+    def _progress(self) -> None:
+        if self._on_progress is not None:
+            doing = "sending" if self._taken else "receiving"
+            self._on_progress(Progress.of(self._peer, doing, self.report))
+
+
+def _row_count(page: Page) -> int:
+    return sum(share.rows + (share.gone if share.mode in (1, 2) else 0) for share in page.shares)

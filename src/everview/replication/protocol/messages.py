@@ -1,0 +1,157 @@
+"""Messages: what two sites say to each other.
+
+A message may greet, name what has changed, ask for it, and answer what the other has asked. The side that is
+dialled keeps nothing between messages but its store, so an exchange survives either side's death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from everview.engines.sqlite.rows.dots import NUMBERS
+from everview.language.evolution import Shape
+from everview.language.limits import WIDEST_NAME
+
+PROTOCOL = 4
+"""The version of the protocol: that of rows under dots."""
+
+INCARNATION_BYTES = 8
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A version or a number of things: what a store's INTEGER holds, and not negative."""
+
+Tag = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBERS)]
+"""The number of a row."""
+
+Name = Annotated[str, msgspec.Meta(max_length=WIDEST_NAME)]
+
+Incarnation = Annotated[bytes, msgspec.Meta(min_length=INCARNATION_BYTES, max_length=INCARNATION_BYTES)]
+
+Pairs = list[Number]
+"""A vector: positions in the message's `sites` and numbers, in turn."""
+
+
+class _Struct(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Written as an array: the fields of a message are known by their places."""
+
+
+class Cursor(_Struct):
+    """How far a store was read: up to this version of it, and the version's random tag."""
+
+    version: Count
+    tag: Tag
+
+
+START = Cursor(0, 0)
+
+
+class Place(_Struct):
+    """A partition: its stream, and the value of its PARTITION BY columns."""
+
+    stream: Name
+    value: Name = ""
+
+
+class Greeting(_Struct):
+    """Who speaks, how far it is, and how far it has read the other; `reads` are the streams that it wants."""
+
+    head: Cursor
+    read: Cursor
+    scope: Count
+    """What the other called the streams that `read` is true of."""
+    to: bytes
+    """The incarnation of which `read` speaks; empty if the other is not known."""
+    reads: list[Name] | None
+    """None where it hosts all of the program."""
+
+
+class News(_Struct):
+    """The partitions that have changed since a cursor; it is the reader's, or the start where that is void."""
+
+    since: Cursor
+    scope: Count
+    places: list[Place]
+
+
+class Wish(_Struct):
+    """A partition that is asked for: the reader's vector, and what it has staged of a cut that goes on."""
+
+    place: Place
+    had: Pairs
+    has: Pairs
+
+
+class Ask(_Struct):
+    """Ask for partitions, from where a cursor is; `cut` tells the answer from that to another question."""
+
+    cut: Tag
+    since: Cursor
+    wishes: list[Wish]
+
+
+class Share(_Struct):
+    """A partition in a page: how many rows it has there, and the reader's vector once it has them.
+
+    In the last page, with `mode`: the sender's vector, its digest, and so many dots of what went.
+    """
+
+    place: Place
+    rows: Count
+    vector: Pairs
+    mode: Count = 0
+    gone: Count = 0
+    digest: tuple[Count, Count] = (0, 0)
+    lengths: list[Count] = []
+    """How many bytes each of its columns has behind the header."""
+
+
+class Page(_Struct):
+    """Part of a cut; the last one is `done`, and ends it at the sender's `head`."""
+
+    cut: Tag
+    done: bool
+    head: Cursor
+    shares: list[Share]
+
+
+class Refusal(_Struct):
+    """Why nothing is answered: a word for programs, a sentence for people, and whether to try again."""
+
+    code: str
+    text: str
+    retry: bool
+
+
+class Message(_Struct):
+    """One message. `sites` are incarnations, the first is the sender's own; `names` are what they are called."""
+
+    program: bytes
+    sites: list[Incarnation]
+    names: list[Name]
+    greeting: Greeting | None = None
+    news: News | None = None
+    ask: Ask | None = None
+    page: Page | None = None
+    refusal: Refusal | None = None
+    shapes: dict[Name, Shape] | None = None
+    """What the sender's program declares, for a reader that may run another."""
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """The columns of a share: of its rows, then sites and numbers of their dots, then of what went."""
+
+    rows: Sequence[Sequence[Any]] = ()
+    sites: Sequence[int] = ()
+    numbers: Sequence[int] = ()
+    gone: Sequence[Sequence[int]] = ()
+    """Sites and numbers; of intervals also the numbers of their ends."""
+
+    @property
+    def all(self) -> tuple[Sequence[Any], ...]:
+        """The columns in the order in which they travel."""
+        return (*self.rows, self.sites, self.numbers, *self.gone)
