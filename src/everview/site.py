@@ -29,7 +29,7 @@ from everview.language.evolution import Evolution
 from everview.language.keyed_rows import rows_by_key
 from everview.language.plan import Schema
 from everview.language.program import Program
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
@@ -136,7 +136,7 @@ class Site:
         A keyed relation takes keys or rows, matched by key; a bag loses one copy for each row given.
         """
         target = self._relation(relation)
-        if target.semantics is Semantics.KEYED:
+        if target.is_keyed:
             checked = rows_by_key(target, rows)
         else:
             checked = check_rows(relation, target.schema, rows)

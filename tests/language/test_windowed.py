@@ -38,6 +38,7 @@ def test_a_windowed_relation_knows_its_event_time_sources_and_lateness():
         "reading",
         "everview_closed",
         "everview_progress",
+        "everview_participants",
         "everview_late_reading",
     ]
     assert program.relations["everview_progress"].local

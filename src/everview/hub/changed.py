@@ -1,17 +1,17 @@
 """What has changed in a gate since a commit: rows as they are now, and how often each is there.
 
-A row that grows carries the number of the commit. Some rows leave without one: what is dead and stable is
-collected, and on joining a group a site drops what the group has collected. Triggers note these, so that
-nothing leaves a gate before the hub has heard of it.
+A row that comes carries the number of the commit, and so does one that takes the place of another. Rows also
+leave: triggers note these, so that nothing leaves a gate before the hub has heard of it.
 """
 
 from __future__ import annotations
 
 from everview.engines.sqlite.names import HUB
 from everview.engines.sqlite.relations import StoredRelation
-from everview.engines.sqlite.relations.entries import EntriesRelation
-from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.scalars.storage import column_type
+from everview.hub import changed_before
+from everview.language.relations import Semantics
 
 __all__ = ["changed_sql", "gone_table", "noting_ddl"]
 
@@ -19,47 +19,55 @@ _TOLD = f"(SELECT told FROM {HUB})"
 """The commit up to which the hub has everything."""
 
 
-def gone_table(stored: StoredRelation) -> str:
+def gone_table(stored: StoredRows | StoredRelation) -> str:
     """The table of rows that left a relation; of a keyed one, of keys."""
     return f"{HUB}_gone_{stored.table.name}"
 
 
-def noting_ddl(stored: StoredRelation) -> list[str]:
-    """What makes the table, and the trigger that fills it; a row that the hub knows as gone is not noted."""
-    gone, columns = gone_table(stored), stored.table.columns
-    fields = [f"{c} {column_type(f.type)}" for c, f in zip(columns, stored.table.schema, strict=True)]
-    left = stored.table.name
-    if isinstance(stored, EntriesRelation):
-        left, when = stored.entries, ""  # of an entry alone it cannot be told what becomes of the row's sum
-        noted, names = f"SELECT {stored.listed} FROM {stored.table.name} WHERE id = OLD.row", columns
-    else:
-        names = stored.table.key() if isinstance(stored, KeyedRelation) else columns
-        noted = f"VALUES ({', '.join(f'OLD.{name}' for name in names)})"
-        when = f"WHEN OLD.{stored.partial} OR OLD.version > {_TOLD} "
-    note = f"INSERT INTO {gone} ({', '.join(names)}) {noted};"
+def noting_ddl(stored: StoredRows | StoredRelation) -> list[str]:
+    """What finds the changes: an index of versions, and a trigger that notes rows that leave.
+
+    A row that the hub knows as gone is not noted.
+    """
+    if not isinstance(stored, StoredRows):
+        return changed_before.noting_ddl(stored)
+    gone, name = gone_table(stored), stored.table.name
+    columns = zip(stored.table.columns, stored.table.schema, strict=True)
+    fields = ["seq INTEGER PRIMARY KEY", *(f"{column} {column_type(field.type)}" for column, field in columns)]
+    noted = _named_by(stored)
+    note = f"INSERT INTO {gone} ({', '.join(noted)}) VALUES ({', '.join(f'OLD.{c}' for c in noted)});"
+    when = f"WHEN OLD.{stored.partial} OR OLD.version > {_TOLD} " if stored.partial else ""
     return [
-        f"CREATE TABLE IF NOT EXISTS {gone} ({', '.join(['seq INTEGER PRIMARY KEY', *fields])})",
-        f"CREATE TRIGGER IF NOT EXISTS {gone}_noted AFTER DELETE ON {left} {when}BEGIN {note} END",
+        f"CREATE TABLE IF NOT EXISTS {gone} ({', '.join(fields)})",
+        f"CREATE TRIGGER IF NOT EXISTS {gone}_noted AFTER DELETE ON {name} {when}BEGIN {note} END",
+        f"CREATE INDEX IF NOT EXISTS {name}_version ON {name} (version)",
     ]
 
 
-def changed_sql(stored: StoredRelation) -> str:
+def changed_sql(stored: StoredRows | StoredRelation) -> str:
     """The SELECT of the rows that changed after commit ?1, each once, and how often each is there now.
 
     Of a keyed relation a row that is not there stands for its key. What was noted as gone and is held again
-    has come back by a later commit.
+    has come back by a later commit, or had not gone.
     """
-    gone, name, listed = gone_table(stored), stored.table.name, stored.listed
-    noted = ", ".join(f"g.{column}" for column in stored.table.columns)
+    if not isinstance(stored, StoredRows):
+        return changed_before.changed_sql(stored)
+    gone, name = gone_table(stored), stored.table.name
+    listed = ", ".join(stored.table.columns)
+    came = f"FROM {name} WHERE version > ?1"
+    if stored.relation.semantics is Semantics.BAG:
+        copies = f"SELECT count(*) FROM {name} AS r WHERE {stored.same('r', 'g')}"
+        return f"SELECT {listed}, ({copies}) FROM (SELECT {listed} {came} UNION SELECT {listed} FROM {gone}) AS g"
     same = stored.same("r", "g")
-    if isinstance(stored, KeyedRelation):
-        same = " AND ".join(f"r.{key} = g.{key}" for key in stored.table.key())
-        held = f"SELECT {listed}, alive = 1 FROM {name} WHERE version > ?1"
-    elif isinstance(stored, EntriesRelation):
-        grown = f"SELECT row FROM {stored.entries} WHERE version > ?1"
-        met = f"SELECT r.id FROM {gone} AS g CROSS JOIN {name} AS r ON {same}"
-        held = f"SELECT {listed}, {stored.shown('w')} FROM {name} WHERE id IN ({grown} UNION {met})"
-    else:
-        held = f"SELECT {listed}, cl & 1 FROM {name} WHERE version > ?1"
+    if stored.relation.is_keyed:
+        same = " AND ".join(f"r.{key} = g.{key}" for key in _named_by(stored))
     unheld = f"NOT EXISTS (SELECT 1 FROM {name} AS r WHERE {same})"
-    return f"{held} UNION ALL SELECT DISTINCT {noted}, 0 FROM {gone} AS g WHERE {unheld}"
+    return (
+        f"SELECT {listed}, {stored.is_shown()} {came} "
+        f"UNION ALL SELECT DISTINCT {listed}, 0 FROM {gone} AS g WHERE {unheld}"
+    )
+
+
+def _named_by(stored: StoredRows) -> tuple[str, ...]:
+    """The columns by which the hub knows what has gone."""
+    return stored.table.key() if stored.relation.is_keyed else stored.table.columns

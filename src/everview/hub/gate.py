@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from everview.engines.sqlite.connections import Handle
 from everview.engines.sqlite.names import HUB, SITES, STORE
-from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.entries import EntriesRelation
+from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
 from everview.engines.sqlite.scalars.storage import store_rows
 from everview.engines.sqlite.stamps import SHIFT
 from everview.engines.sqlite.store import Store
@@ -34,9 +34,10 @@ from everview.errors import DataError, StoreError
 from everview.hub.changed import gone_table, noting_ddl
 from everview.hub.generations import Shipping
 from everview.language.program import Program
-from everview.language.relations import Relation, Semantics, View
+from everview.language.relations import Relation, View
 from everview.planner.published import published_stream
 from everview.replication.closing import checked_moment
+from everview.replication.protocol.replica import Replica as DotReplica
 from everview.replication.publishing import new_epoch
 from everview.replication.replica import Replica
 from everview.replication.state import EXPIRY_DAYS
@@ -178,8 +179,9 @@ class Gate:
                         connection.execute(statement)
             self._store.claim(epoch)
             self._writing = Writing(self._store)
-            self.replica = Replica(self._store, self._writing)
-            self.replica.declare_expiry(expiry_days)
+            self.replica: Any = (DotReplica if self._store.dots else Replica)(self._store, self._writing)
+            if not self._store.dots:
+                self.replica.declare_expiry(expiry_days)
         except BaseException:
             self._store.close()
             raise
@@ -194,7 +196,7 @@ class Gate:
         return self._store.path
 
     @property
-    def relations(self) -> dict[str, StoredRelation]:
+    def relations(self) -> dict[str, Any]:
         """The relations as they lie in it."""
         return self._store.engine.relations
 
@@ -251,7 +253,7 @@ class Gate:
 
     def _write(self, relation: Relation, columns: Columns, *, present: bool) -> None:
         """As a site writes, but for what the hub has checked at its own door."""
-        if relation.semantics is Semantics.KEYED and not present:
+        if relation.is_keyed and not present:
             key, nothing = relation.key_positions, [None] * len(columns[0])
             columns = [column if place in key else nothing for place, column in enumerate(columns)]
         rows = list(zip(*columns, strict=True))
@@ -322,10 +324,18 @@ class Gate:
         published.void(connection)
         return changed
 
+    def renew(self) -> None:
+        """Go on as another incarnation, whose numbers nobody knows by other rows."""
+        if self._store.dots:
+            self.replica.go_back()
+        else:
+            self.replica.renew()
+
     def start(self, arrived: int) -> str:
         """Begin with what was put in, the hub's own writes up to a number among it; the word for that."""
         with self._store.writing() as connection:
-            self._store.engine.index_versions(connection)
+            if not self._store.dots:
+                self._store.engine.index_versions(connection)
             connection.execute(f"UPDATE {HUB} SET arrived = ?", (arrived,))
         with self.reading() as (_, head, _):
             pass
@@ -339,8 +349,9 @@ class Gate:
             site = relation.writer(handle.connection, stored)
             if site == 0:
                 return self._store.name
+            sites = DOT_SITES if self._store.dots else SITES
             found = handle.connection.execute(
-                f"SELECT iif(name = '', incarnation, name) FROM {SITES} WHERE number = ?", (site,)
+                f"SELECT iif(name = '', incarnation, name) FROM {sites} WHERE number = ?", (site,)
             ).fetchone()
         return "" if found is None else str(found[0])
 
@@ -348,7 +359,8 @@ class Gate:
 
     def catch_up(self) -> None:
         """Value the rows whose time has come."""
-        self.replica.tick()
+        if self.replica.due:
+            self.replica.tick()
 
     @contextmanager
     def reading(self) -> Iterator[tuple[sqlite3.Connection, int, dict[str, int]]]:
@@ -387,10 +399,12 @@ class Gate:
             rows = 0
             for stored in self.relations.values():
                 name = stored.entries if isinstance(stored, EntriesRelation) else stored.table.name
-                limited = f"SELECT 1 FROM {name} WHERE version > ? LIMIT ?"
-                found = connection.execute(f"SELECT count(*) FROM ({limited})", (since, most - rows))
-                rows += found.fetchone()[0]
-        # What the hub publishes is a commit too, and what is heard of members: no refresh waits for those.
+                for limited, given in (
+                    (f"SELECT 1 FROM {name} WHERE version > ? LIMIT ?", (since, most - rows)),
+                    (f"SELECT 1 FROM {gone_table(stored)} LIMIT ?", (most - rows,)),
+                ):
+                    rows += connection.execute(f"SELECT count(*) FROM ({limited})", given).fetchone()[0]
+        # What the hub publishes is a commit too: no refresh waits for that.
         return (head - since if rows else 0), rows
 
     def forget(self, word: str, noted: dict[str, int]) -> None:

@@ -190,7 +190,7 @@ class Peering:
         """
         gate = self._the_gate
         if whole and not self._fits:
-            gate.replica.renew()  # it may give numbers to commits that others know it by already
+            gate.renew()  # it may give numbers to rows that others know it by already
         since = -1 if whole else gate.told(record.gate)
         if since is None:
             raise self._another(gate)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from everview.language.plan import Plan, Schema
 from everview.language.types import Field
 
-__all__ = ["Relation", "Semantics", "View"]
+__all__ = ["KEYED", "MERGING", "WHOLE", "Relation", "Semantics", "View"]
 
 
 class Semantics(enum.Enum):
@@ -18,11 +18,27 @@ class Semantics(enum.Enum):
     KEYED = "keyed"
     BAG = "bag"
     ADD_WINS = "add_wins"
+    MERGED = "merged"
+    """Keyed, and merged column by column: of each the value that was changed last is shown."""
+    GREATEST = "greatest"
+    """Keyed, and merged column by column: of each the greatest value is shown."""
+    LEAST = "least"
+    """Keyed, and merged column by column: of each the least value is shown."""
+
+
+MERGING = {"column": Semantics.MERGED, "max": Semantics.GREATEST, "min": Semantics.LEAST}
+"""What `WITH (merge = …)` makes of a relation with a key: how the rows of concurrent writers are joined."""
+
+KEYED = frozenset({Semantics.KEYED, *MERGING.values()})
+"""Semantics of relations with a key: a write replaces the row of its key."""
+
+WHOLE = frozenset({Semantics.BAG, *MERGING.values()})
+"""Semantics of relations that a view's host gets whole: their rows are counted, or joined, and not named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A replicated relation. `key` is not empty exactly when it is KEYED; `owner` names a TEXT column.
+    """A replicated relation. `key` is not empty exactly when it is keyed; `owner` names a TEXT column.
 
     A windowed one has an `event_time`, a TIMESTAMP column, and its `sources`, the sites that own its rows;
     `lateness`, in microseconds, says how far behind its latest event each closes. A `system` relation is not
@@ -42,7 +58,7 @@ class Relation:
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.schema]
-        if (self.semantics is Semantics.KEYED) != bool(self.key):
+        if (self.semantics in KEYED) != bool(self.key):
             raise ValueError("a relation is keyed exactly when it has a key")
         if not set(self.key) <= set(names) or len(set(names)) != len(names):
             raise ValueError("columns are named once, and keys are columns")
@@ -51,6 +67,11 @@ class Relation:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(field.name for field in self.schema)
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it has one row a key."""
+        return bool(self.key)
 
     @property
     def key_positions(self) -> tuple[int, ...]:

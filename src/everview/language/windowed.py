@@ -4,6 +4,7 @@ A relation that is declared with an event time and its sources is written by the
 and each closes windows. `everview_closed` has, by source and relation, how far it has closed and what it had
 written by then; it travels like any relation. `everview_progress` is each site's own: how far a source has
 closed *and* all that it wrote by then is here. `everview_late_…` has what came to the owner's door too late.
+Into `everview_participants` writes every store that has such relations; a source that was put back asks these.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from everview.language.plan import Schema
 from everview.language.relations import Relation, Semantics
 from everview.language.types import TEXT, TIMESTAMP, Field
 
-__all__ = ["CLOSED", "OPERATION", "PROGRESS", "companions", "late_name", "windowed_relations"]
+__all__ = ["CLOSED", "OPERATION", "PARTICIPANTS", "PROGRESS", "companions", "late_name", "windowed_relations"]
 
 CLOSED = "everview_closed"
 PROGRESS = "everview_progress"
+PARTICIPANTS = "everview_participants"
 OPERATION = "everview_operation"
 """The column of a late row that says whether it was to be inserted or deleted."""
 
@@ -28,6 +30,7 @@ _MARKER: Schema = (
     Field("vector", TEXT, nullable=False),
 )
 _KEY = ("source", "relation")
+_PARTICIPANT: Schema = (Field("site", TEXT, nullable=False), Field("heard", TEXT, nullable=False))
 
 
 def late_name(relation: str) -> str:
@@ -56,4 +59,5 @@ def companions(relations: Iterable[Relation]) -> list[Relation]:
     ]
     closed = Relation(CLOSED, _MARKER, Semantics.KEYED, _KEY, "source", system=True)
     progress = Relation(PROGRESS, _MARKER[:3], Semantics.KEYED, _KEY, system=True, local=True)
-    return [closed, progress, *late]
+    participants = Relation(PARTICIPANTS, _PARTICIPANT, Semantics.KEYED, ("site",), system=True)
+    return [closed, progress, participants, *late]

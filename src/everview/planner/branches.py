@@ -24,7 +24,7 @@ from everview.language.expressions import (
     walk,
 )
 from everview.language.plan import Filter, Join, JoinKind, Plan, Project, Scan, UnionAll, Values
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation
 from everview.planner.conditions import all_columns, conjuncts, has_subquery
 
 __all__ = ["MOST_ATOMS", "MOST_BRANCHES", "Branch", "branch_plan", "branches_of", "passing"]
@@ -160,7 +160,7 @@ def passing(branches: Sequence[Branch], relation: Relation) -> Expression:
     key count: when a row that passes is replaced by one that does not, this is news about its key.
     """
     keys = frozenset(relation.key_positions)
-    keyed = relation.semantics is Semantics.KEYED
+    keyed = relation.is_keyed
     either: list[Expression] = []
     for branch in branches:
         for position, atom in enumerate(branch.atoms):

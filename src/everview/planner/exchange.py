@@ -22,7 +22,7 @@ from functools import cached_property
 from everview.language.correlation import scans_of
 from everview.language.plan import Plan, Scan
 from everview.language.program import Program
-from everview.planner.cut import Core, plan_of
+from everview.planner.cut import Core, Cut, plan_of
 from everview.planner.facts import Catalog, Facts, Keys
 from everview.planner.partials import Partials
 from everview.planner.published import published_stream
@@ -56,15 +56,18 @@ class Kept:
 class Exchange:
     """The decisions for one program, what a site hosts of it, and what the site is called."""
 
-    def __init__(self, program: Program, hosts: Iterable[str], name: str = "") -> None:
+    def __init__(
+        self, program: Program, hosts: Iterable[str], name: str = "", *, dots: bool = False
+    ) -> None:
         self.program = program
+        self._dots = dots
         self.hosts = frozenset(hosts)
         self._written = written_of(program)
         self._published = self._written.published
         self._own = frozenset(view for view in self._published if program.views[view].authority == name)
         self._foreign = self._published - self._own
         kept = self._needed()
-        away = {view: self._written.cut(view) for view in kept if self._is_away(view)}
+        away = {view: self._cut(view) for view in kept if self._is_away(view)}
         self.hidden = tuple(
             relation
             for relation in program.relations
@@ -100,7 +103,10 @@ class Exchange:
     def _read(self, view: str) -> Iterable[str]:
         if view in self._foreign:
             return ()
-        return self._written.cut(view).relations if self._is_away(view) else scans_of(self._near(view))
+        return self._cut(view).relations if self._is_away(view) else scans_of(self._near(view))
+
+    def _cut(self, view: str, held: frozenset[str] = frozenset()) -> Cut:
+        return self._written.cut(view, held, dots=self._dots)
 
     @property
     def cores(self) -> dict[str, Core]:
@@ -119,18 +125,26 @@ class Exchange:
     @cached_property
     def all_cores(self) -> dict[str, Core]:
         """Every core of the program: the same at all sites."""
-        return {core.name: core for name in self.program.views for core in self._written.cut(name).cores}
+        return {core.name: core for name in self.program.views for core in self._cut(name).cores}
 
     def offered(self) -> Iterator[Core]:
         """Yield every core that can be derived from the relations held here."""
         return (core for core in self.all_cores.values() if self.held.issuperset(core.inputs))
 
     @cached_property
+    def views_of(self) -> dict[str, tuple[str, ...]]:
+        """The views that each core is a part of."""
+        return {
+            found: tuple(n for n in self.program.views if any(c.name == found for c in self._cut(n).cores))
+            for found in self.all_cores
+        }
+
+    @cached_property
     def all_partials(self) -> dict[str, Partials]:
         """Every partial aggregate of the program: the same at all sites."""
         if all(relation.owner is None for relation in self.program.relations.values()):
             return {}
-        cuts = (self._written.cut(name) for name in self.program.views)
+        cuts = (self._cut(name) for name in self.program.views)
         return {found.name: found for one in cuts for found in one.partials}
 
     def fed(self) -> Iterator[Partials]:
@@ -170,7 +184,7 @@ class Exchange:
         return Kept(Way.LOCAL, self._near(name), (), (), why)
 
     def _away(self, name: str) -> Kept:
-        found = self._written.cut(name, self.held & self.hosts)
+        found = self._cut(name, self.held & self.hosts)
         hidden = tuple(source for source in found.relations if source not in self.hosts)
         missing = ", ".join(sorted(set(scans_of(self._written.over_relations(name))) - self.hosts))
         lacks = f"this site does not host {missing}"

@@ -80,7 +80,7 @@ def catalog_of(program: Program) -> dict[str, Keys]:
     catalog: dict[str, Keys] = {}
     for name, relation in program.relations.items():
         match relation.semantics:
-            case Semantics.KEYED:
+            case Semantics.KEYED | Semantics.MERGED | Semantics.GREATEST | Semantics.LEAST:
                 catalog[name] = frozenset([frozenset(relation.key_positions)])
             case Semantics.SET | Semantics.ADD_WINS:
                 catalog[name] = frozenset([frozenset(range(len(relation.schema)))])

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from everview.language.aggregates import AggregateCall, SortKey, WindowCall
 from everview.language.expressions import Call, Case, Cast, Column, Expression, Literal, shift
 from everview.language.plan import Aggregate, Filter, Plan, Project, Scan, TopK, UnionAll, Window, walk_plan
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import Relation
 from everview.language.types import BIGINT, DOUBLE
 from everview.planner.branches import Branch, branch_plan, branches_of
 from everview.planner.circuit.sums import Sums, adding
@@ -129,7 +129,7 @@ def _owned(plan: Plan, relations: Mapping[str, Relation]) -> Plan | str:
         relation = relations.get(atom.name)
         if relation is None or relation.owner is None:
             return f"{atom.name} declares no owner"
-        if relation.semantics is Semantics.KEYED and relation.owner not in relation.key:
+        if relation.is_keyed and relation.owner not in relation.key:
             return f"the owner of a row of {atom.name} is not in its primary key"
         position = relation.columns.index(relation.owner)
         owner = Column(position, relation.schema[position].type, relation.owner)

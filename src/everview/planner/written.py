@@ -37,7 +37,7 @@ class Written:
         """The views that an authority publishes: to whoever writes a plan out, they are like relations."""
         self._relations: Mapping[str, Relation] = program.relations
         self._over: dict[tuple[str, frozenset[str]], Plan] = {}
-        self._cuts: dict[tuple[str, frozenset[str]], Cut] = {}
+        self._cuts: dict[tuple[str, frozenset[str], bool], Cut] = {}
 
     def over(self, name: str, stop: frozenset[str]) -> Plan:
         """A view's plan with the views in it replaced by what they say, but for those at which to stop."""
@@ -49,12 +49,13 @@ class Written:
         """The plan of a view over relations and what is published."""
         return self.over(name, self.published)
 
-    def cut(self, name: str, held: frozenset[str] = frozenset()) -> Cut:
+    def cut(self, name: str, held: frozenset[str] = frozenset(), *, dots: bool = False) -> Cut:
         """How a view is cut where these relations are held."""
-        if (name, held) not in self._cuts:
+        known = name, held, dots
+        if known not in self._cuts:
             plan = self.over_relations(name)
-            self._cuts[name, held] = cut(name, plan, self._relations, held, opaque=self.published)
-        return self._cuts[name, held]
+            self._cuts[known] = cut(name, plan, self._relations, held, self.published, dots=dots)
+        return self._cuts[known]
 
     def _written_out(self, plan: Plan, stop: frozenset[str]) -> Plan:
         def one(node: Plan) -> Plan:

@@ -28,7 +28,8 @@ def evolve_store(path: str, evolution: Evolution, hosts: Iterable[str] | None = 
     with Alone(path) as connection:
         wanted = new_hosts(path, hosted_by(connection), evolution, hosts)
         evolved = evolve(connection, path, evolution, wanted)
-        evolve_knowledge(connection, evolved)
+        if not evolved.new.dots:
+            evolve_knowledge(connection, evolved)
         return evolved
 
 

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Iterator
 from typing import Any
 
-from everview.engines.sqlite.names import PAGES
+from everview.engines.sqlite.examining import Finding
+from everview.engines.sqlite.names import PAGES, STORE
 from everview.engines.sqlite.rows import peers, serving
 from everview.engines.sqlite.rows.ledger import PARTITIONS, REMOVED, SITES, VECTORS
+from everview.engines.sqlite.rows.refusals import refused
+from everview.engines.sqlite.stamps import microseconds
+from everview.engines.sqlite.store import Store
 
-__all__ = ["replication_status"]
+__all__ = ["examine_others", "replication_status"]
+
+_AHEAD_US = 60_000_000
+"""A clock that is ahead by more than this wins what others write at the same time."""
+
+
+def examine_others(store: Store) -> Iterator[Finding]:
+    """Yield what this store knows of other sites that somebody should do something about."""
+    connection = store.writer.connection
+    (stamp,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+    ahead = microseconds(stamp) - time.time_ns() // 1000
+    if ahead > _AHEAD_US:
+        text = f"its last commit was stamped {ahead // 1_000_000:,} s ahead of this machine's clock"
+        yield Finding("warning", "clock", text, "set the clock: until then its rows win what is concurrent")
+    status = replication_status(connection)
+    for alarm in status["alarms"]:
+        name, peer = alarm["relation"], alarm["peer"]
+        text = f"{name} differs from that of {peer}, although both have seen the same"
+        yield Finding("error", name, text, f"`everview repair` reads {name} again from a peer that is right")
+    yield Finding("fine", "sites", f"stores whose rows were seen: {len(status['sites'])}")
 
 
 def replication_status(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -43,6 +68,7 @@ def replication_status(connection: sqlite3.Connection) -> dict[str, Any]:
             for stream, value, peer, at in peers.alarms(connection)
         ],
         "removals": removed,
+        "refused": [one._asdict() for one in refused(connection)],
         "staged_pages": pages,
         "staged_bytes": waiting,
     }

@@ -54,6 +54,9 @@ def connect(file: str, on_failure: Callable[[str], None], *, read_only: bool = F
         digests.register(connection)
         for pragma in (*PRAGMAS, *(_READERS if read_only else ())):
             connection.execute(pragma)
+    except UnicodeDecodeError as error:  # SQLite quotes what it has found in a damaged file
+        connection.close()
+        raise sqlite3.DatabaseError("the file has what is no text where a text should be") from error
     except BaseException:
         connection.close()
         raise

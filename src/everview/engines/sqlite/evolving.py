@@ -20,7 +20,8 @@ from everview.engines.sqlite.connections import connect
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import HOSTS, LOG, PAGES, READERS, STORE
-from everview.engines.sqlite.opening import drop_derived, layout_of, make_sources, make_views, store_hosts
+from everview.engines.sqlite.opening import drop_derived, is_dotted, layout_of, make_sources, make_views, store_hosts
+from everview.engines.sqlite.rows.ledger import drop_partitions, has_met
 from everview.errors import ProgramError, StoreError
 from everview.language.evolution import Evolution
 from everview.planner.published import published_stream
@@ -98,20 +99,32 @@ def evolve(
     refuse_unsafe(path, evolution)
     stored = hosted_by(connection)
     called = found[1] if computes else ""
-    old = Engine(old_program, stored or frozenset(old_program.names()), called)
-    new = Engine(new_program, hosts, called)
+    dots = is_dotted(connection)
+    old = Engine(old_program, stored or frozenset(old_program.names()), called, dots)
+    new = Engine(new_program, hosts, called, dots)
     _check_readers(connection, path, evolution, new)
     # An earlier version may have received less of the same views.
     make_sources(connection, old, drop_derived(connection, old))
     _move(connection, old, new, evolution)
     make_views(connection, new)
     store_hosts(connection, new)
+    if dots:
+        _keep_partitions(connection, new)
     connection.execute(f"DELETE FROM {PAGES}")  # of cuts that were asked for under the old program
     connection.execute(
         f"UPDATE {STORE} SET program = ?, program_hash = ?, layout = ?",
         (new_program.text, new_program.hash, layout_of(new)),
     )
     return Evolved(old, new, evolution)
+
+
+def _keep_partitions(connection: sqlite3.Connection, new: Engine) -> None:
+    """Forget what was seen of streams that are not held any more; index by dots those that have come."""
+    drop_partitions(connection, {*new.relations, *new.shares})
+    if has_met(connection):
+        for stored in new.shares.values():
+            for statement in stored.dot_ddl():
+                connection.execute(statement)
 
 
 def new_hosts(

@@ -16,7 +16,7 @@ from everview.engines.sqlite.rows.making import stored_rows
 from everview.engines.sqlite.streams import Stream
 from everview.errors import DataError
 from everview.language.program import Program
-from everview.language.windowed import CLOSED, PROGRESS, late_name, windowed_relations
+from everview.language.windowed import CLOSED, PARTICIPANTS, PROGRESS, late_name, windowed_relations
 from everview.planner.cut import Core
 from everview.planner.exchange import Exchange
 from everview.planner.partials import Partials
@@ -48,7 +48,7 @@ def _with_companions(program: Program, wanted: frozenset[str]) -> frozenset[str]
                 relation=name,
             )
     late = [late_name(name) for name in windowed]
-    return wanted.union(late, (CLOSED, PROGRESS) if windowed else ())
+    return wanted.union(late, (CLOSED, PROGRESS, PARTICIPANTS) if windowed else ())
 
 
 def _events(program: Program, view: str) -> set[str]:

@@ -34,6 +34,7 @@ from everview.engines.sqlite.names import (
 from everview.engines.sqlite.rows.digests import salt_of
 from everview.engines.sqlite.rows.ledger import LEDGER_DDL, PARTITIONS, REMOVED, VECTORS
 from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
+from everview.engines.sqlite.rows.refusals import REFUSED, REFUSED_DDL
 from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS, PEERS_DDL
 from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
 from everview.errors import ProgramError, StoreError
@@ -114,7 +115,7 @@ def _create(
         f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, 0, '', ?)",
         (program.text, program.hash, name, incarnation, layout_of(engine)),
     )
-    for statement in (*REPLICATION_DDL, *((*LEDGER_DDL, *PEERS_DDL) if dots else ())):
+    for statement in (*REPLICATION_DDL, *((*LEDGER_DDL, *PEERS_DDL, *REFUSED_DDL) if dots else ())):
         connection.execute(statement)
     if dots:
         connection.execute(
@@ -169,11 +170,16 @@ def _reopen(
     if made is not None:
         return made, site
     called = (name or site) if computes else ""
-    is_dotted = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (PARTITIONS,)).fetchone()
-    engine = Engine(declared, _hosts(connection, declared, hosts), called, bool(is_dotted))
+    engine = Engine(declared, _hosts(connection, declared, hosts), called, is_dotted(connection))
     if layout != layout_of(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
+
+
+def is_dotted(connection: sqlite3.Connection) -> bool:
+    """Whether a store's relations are rows under dots."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (PARTITIONS,)).fetchone()
+    return found is not None
 
 
 def _stored_program(path: str, text: str, digest: str) -> Program:
@@ -220,7 +226,7 @@ def make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
 def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
     """Drop all that follows from other tables; return the tables and views that there were."""
-    kept = {CURSORS, ADDRESSES, ALARMS, PARTITIONS, REMOVED, VECTORS, DOT_SITES, STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
+    kept = {REFUSED, CURSORS, ADDRESSES, ALARMS, PARTITIONS, REMOVED, VECTORS, DOT_SITES, STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()

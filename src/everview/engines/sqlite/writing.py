@@ -164,7 +164,7 @@ class Writing:
 
     def delete(self, relation: Relation, rows: Sequence[Row]) -> int:
         """Delete checked rows, of a keyed relation by their keys; return how many disappeared."""
-        if relation.semantics is Semantics.KEYED:
+        if relation.is_keyed:
             rows = [_only_key(relation, row) for row in rows]
         else:
             self._check_owner(relation, rows)
@@ -186,7 +186,7 @@ class Writing:
                 "while its window is open",
                 relation=relation.name,
             )
-        if relation.semantics is Semantics.KEYED:
+        if relation.is_keyed:
             places = {_key(relation, row) for row in new}
             if len(places) < len(new):
                 pairs = sorted(zip(old, new, strict=True), key=lambda pair: row_order_key(pair[0]))
@@ -224,7 +224,7 @@ class Writing:
 
     def check_replaced(self, relation: Relation, connection: sqlite3.Connection) -> None:
         """A key's row may be somebody else's, and then it is neither replaced nor deleted."""
-        if relation.owner is None or relation.semantics is not Semantics.KEYED:
+        if relation.owner is None or not relation.is_keyed:
             return
         owner = column(relation.columns.index(relation.owner))
         delta = self._store.engine.relations[relation.name].delta

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from everview.errors import ProgramError
 from everview.hub.relations.bags import BagTable
 from everview.hub.relations.base import LatticeTable, table_name
 from everview.hub.relations.keyed import KeyedTable
@@ -20,5 +21,10 @@ def lattice_table(relation: Relation) -> LatticeTable:
             return KeyedTable(relation)
         case Semantics.BAG:
             return BagTable(relation)
+        case Semantics.MERGED | Semantics.GREATEST | Semantics.LEAST:
+            raise ProgramError(
+                f"{relation.name} is declared WITH (merge = …), and a hub does not merge rows",
+                hint="keep it at sites, or leave merge out: then the last writer of a row wins",
+            )
         case _:
             assert_never(relation.semantics)

@@ -1,9 +1,10 @@
 """CREATE TABLE and CREATE MATERIALIZED VIEW.
 
 A table is a set of rows; with PRIMARY KEY one row per key; `WITH (semantics = 'bag' | 'add_wins')` says
-otherwise; `WITH (owner = 'column')` names the TEXT column that holds the only site to write a row;
-`event_time`, `sources` and `lateness` make a relation of such rows a windowed one. NOT
-NULL is the one constraint that sites can keep apart from each other, so every other one is refused.
+otherwise, and `WITH (merge = 'column' | 'max' | 'min')` how concurrent writes to one key are joined; `WITH
+(owner = 'column')` names the TEXT column that holds the only site to write a row; `event_time`, `sources` and
+`lateness` make a relation of such rows a windowed one. NOT NULL is the one constraint that sites can keep
+apart from each other, so every other one is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import MERGING, Relation, Semantics
 from everview.language.sql.source import Source, folded, nearest, words
 from everview.language.sql.typenames import bind_type
 from everview.language.sql.windowed import WINDOWED, read_windowed
@@ -116,7 +117,7 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
             f"{name}: CREATE TABLE lists columns",
             hint="write CREATE MATERIALIZED VIEW … AS SELECT for a query",
         )
-    options = _options(source, node, ("semantics", "owner", *WINDOWED))
+    options = _options(source, node, ("semantics", "merge", "owner", *WINDOWED))
     fields: dict[str, Field] = {}
     key: list[str] = []
     for part in node.this.expressions:
@@ -147,6 +148,8 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
         Field(field.name, field.type, field.nullable and field.name not in key) for field in fields.values()
     )
     semantics = _semantics(source, node, options.get("semantics"), keyed=bool(key))
+    if "merge" in options:
+        semantics = _merging(source, node, options["merge"], keyed=bool(key))
     owner = _owner(source, node, options.get("owner"), fields)
     relation = Relation(name, schema, semantics, tuple(key), owner)
     return read_windowed(source, node, relation, options)
@@ -233,7 +236,7 @@ def _options(source: Source, node: exp.Expr, known: tuple[str, ...]) -> dict[str
 def _semantics(source: Source, node: exp.Expr, wanted: str | None, *, keyed: bool) -> Semantics:
     if wanted is None:
         return Semantics.KEYED if keyed else Semantics.SET
-    names = {kind.value: kind for kind in Semantics}
+    names = {kind.value: kind for kind in Semantics if kind not in MERGING.values()}
     kind = names.get(wanted.lower())
     if kind is None:
         hint = nearest(wanted.lower(), names) or "there are 'set', 'bag' and 'add_wins'"
@@ -242,6 +245,22 @@ def _semantics(source: Source, node: exp.Expr, wanted: str | None, *, keyed: boo
         hint = "leave out the one that is not meant"
         problem = "a PRIMARY KEY makes a relation keyed" if keyed else "a keyed relation has a PRIMARY KEY"
         raise source.error(node, f"semantics = {wanted!r}: {problem}", hint=hint, word="semantics")
+    return kind
+
+
+def _merging(source: Source, node: exp.Expr, wanted: str, *, keyed: bool) -> Semantics:
+    """WITH (merge = 'column' | 'max' | 'min')."""
+    kind = MERGING.get(wanted.lower())
+    if kind is None:
+        hint = nearest(wanted.lower(), MERGING) or "there are 'column', 'max' and 'min'"
+        raise source.error(node, f"there is no merge {wanted!r}", hint=hint, word="merge")
+    if not keyed:
+        raise source.error(
+            node,
+            f"merge = {wanted!r}: rows are merged where they have one key",
+            hint="declare a PRIMARY KEY, or leave merge out",
+            word="merge",
+        )
     return kind
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from operator import sub
 
 from everview.engines.sqlite.rows import serving
-from everview.engines.sqlite.rows.dots import NUMBERS
 from everview.engines.sqlite.rows.ledger import Ledger, vector
 from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
 from everview.language.sizes import LARGEST_ROW
 from everview.replication.cuts.sites import Named, Naming
 from everview.replication.protocol.messages import Columns, Cursor, Message, Page, Place, Share
 
-__all__ = ["give"]
+__all__ = ["give", "page_for"]
 
 PAGE_CELLS = 1_000_000
 """About so many cells are in a page."""
@@ -37,24 +37,36 @@ def give(
     assert ask is not None
     named = Named(message.sites, message.names)
     known = named.known(connection)
+    readers: dict[Place, Reader] = {}
+    for wish in ask.wishes:
+        if wish.place.stream in offers and not wish.place.value and wish.place not in readers:
+            had, has = named.vector(wish.had, known), named.vector(wish.has, known)
+            readers[wish.place] = Reader(had, has, wish.whole, ask.since.version)
+    return page_for(connection, ledger, offers, readers, naming, ask.cut)
+
+
+def page_for(
+    connection: sqlite3.Connection,
+    ledger: Ledger,
+    offers: Mapping[str, Offer],
+    readers: Mapping[Place, Reader],
+    naming: Naming,
+    cut: int = 0,
+) -> tuple[Page, list[Columns]]:
+    """Return a page of what readers lack, of the partitions that each of them reads, and its columns."""
     head = serving.head(connection)
     cells, room, done = PAGE_CELLS, PAGE_BYTES, True
-    readers: dict[Place, Reader] = {}
     found: dict[Place, serving.Rows] = {}
-    for wish in ask.wishes:
-        offer = offers.get(wish.place.stream)
-        if offer is None or wish.place.value or wish.place in readers:
-            continue
-        stored = offer.source
-        reader = Reader(named.vector(wish.had, known), named.vector(wish.has, known))
-        readers[wish.place] = reader
+    for wanted, reader in readers.items():
         if not done:
-            continue
+            break
+        offer = offers[wanted.stream]
+        stored = offer.source
         partition = ledger.partition(connection, offer.partition).number
         width = len(stored.cells) + 2
         mine = vector(connection, partition)
         rows = serving.rows_for(connection, stored, mine, reader, max(cells // width, 1), room)
-        found[wish.place] = rows
+        found[wanted] = rows
         cells, room, done = cells - len(rows.dots) * width, room - rows.size, rows.is_all
     shares, columns = [], []
     for place, rows in found.items():
@@ -67,9 +79,8 @@ def give(
             continue
         partition = ledger.partition(connection, offer.partition).number
         mine = vector(connection, partition)
-        removals = serving.removals_for(
-            connection, stored, partition, mine, readers[place], ask.since.version
-        )
+        reader = readers[place]
+        removals = serving.removals_for(connection, stored, partition, mine, reader, reader.since)
         digest = serving.digest_of(connection, stored, partition, head.version)
         shares.append(
             Share(
@@ -82,7 +93,7 @@ def give(
             )
         )
         columns.append(Columns(rows.columns, sites, numbers, _gone(removals, naming)))
-    return Page(ask.cut, done, Cursor(*head), shares), columns
+    return Page(cut, done, Cursor(*head), shares), columns
 
 
 def _gone(removals: Removals, naming: Naming) -> tuple[list[int], ...]:
@@ -90,5 +101,5 @@ def _gone(removals: Removals, naming: Naming) -> tuple[list[int], ...]:
         return ()
     sites, numbers = naming.dots(removals.dots)
     if removals.mode is Mode.LIVE:
-        return list(sites), list(numbers), [high & NUMBERS for high in removals.highs]
+        return list(sites), list(numbers), list(map(sub, removals.highs, removals.dots))
     return list(sites), list(numbers)

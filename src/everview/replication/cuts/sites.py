@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, compress, islice
+from operator import ne, sub
 
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
 from everview.engines.sqlite.rows.ledger import SITES, number_sites
 from everview.errors import WireError
 
-__all__ = ["Named", "Naming", "incarnation_of"]
+__all__ = ["Named", "Naming", "beginnings", "incarnation_of"]
 
 MOST_NEW = 10_000
 """How many stores that were not known a message may name."""
@@ -37,11 +39,14 @@ class Naming:
         ]
 
     def dots(self, dots: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """Return dots as positions and numbers."""
+        """Return dots, in their order, as positions, and as steps from one number of a site to the next."""
         sites = [one >> SHIFT for one in dots]
         for site in dict.fromkeys(sites):
             self.positions.setdefault(site, len(self.positions))
-        return list(map(self.positions.__getitem__, sites)), [one & NUMBERS for one in dots]
+        steps = list(map(sub, dots, [0, *dots]))
+        for place in beginnings(sites):
+            steps[place] = dots[place] & NUMBERS
+        return list(map(self.positions.__getitem__, sites)), steps
 
     def listed(self, *, named: bool) -> tuple[list[bytes], list[str]]:
         """Return the incarnations, and what they are called; of a short message only its sender's name."""
@@ -89,7 +94,7 @@ class Named:
         new = len(self.incarnations) - len(self.known(connection))
         if new > MOST_NEW:
             raise WireError(f"a message names {new} stores of which nothing was known", where="header")
-        found = number_sites(connection, self.incarnations, self._names)
+        found = number_sites(connection, self.incarnations, self._names, speaker=self.sender)
         self.numbers = [found[one] for one in self.incarnations]
         return self.numbers
 
@@ -102,7 +107,21 @@ class Named:
             if place in known and seen
         }
 
-    def dots(self, sites: Sequence[int], numbers: Sequence[int]) -> list[int]:
-        """Return dots in this store's numbers."""
-        shifted = [number << SHIFT for number in self.numbers]
-        return [shifted[site] | number for site, number in zip(sites, numbers, strict=True)]
+    def dots(self, sites: Sequence[int], steps: Sequence[int]) -> list[int]:
+        """Return dots in this store's numbers; WireError where they do not go up, or too far."""
+        if min(steps, default=1) < 1:
+            raise WireError("the numbers of a site's rows do not go up", where="section")
+        found: list[int] = []
+        begins = beginnings(sites)
+        for start, stop in zip(begins, [*begins[1:], len(sites)], strict=False):
+            run = list(accumulate(steps[start:stop]))
+            if run[-1] > NUMBERS:
+                raise WireError(f"a row has a number above {NUMBERS}", where="section")
+            found += map((self.numbers[sites[start]] << SHIFT).__add__, run)
+        return found
+
+
+def beginnings(sites: Sequence[int]) -> list[int]:
+    """The places at which another site's dots begin."""
+    changes = compress(range(1, len(sites)), map(ne, islice(sites, 1, None), sites))
+    return [0, *changes] if sites else []

@@ -14,7 +14,7 @@ from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.cuts.sites import Named, Naming
 from everview.replication.protocol.messages import Message, Page
-from everview.replication.protocol.replica import Replica
+from everview.replication.protocol.replica import OTHER_PROGRAM, Replica
 from everview.replication.protocol.wire import decode
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.rights import ALL
@@ -28,28 +28,41 @@ _STALLS = 3
 class Exchange:
     """One sync with a peer: `open`, then `receive` each answer and send what it returns, until None."""
 
-    def __init__(self, replica: Replica, peer: str, *, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        peer: str,
+        *,
+        on_progress: OnProgress | None = None,
+        repairs: frozenset[str] = frozenset(),
+    ) -> None:
         self.report = SyncReport()
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
         self._met = ""
+        self._repairs = repairs
         self._taken = self._given = False
         self._came = 0
         self._again = 0
+        self._introduced = False
 
-    def open(self) -> bytes:
-        """Return the first message."""
+    def open(self, *, introduces: bool = False) -> bytes:
+        """Return the first message; it says what the program declares to a peer that runs another."""
         self._taken = self._given = False
         with self._replica.telling() as connection:
             to = self._met or peers.who_answers(connection, self._peer)
             naming = Naming(connection, self._replica.store.ledger.site)
-            greeting = self._replica.greeting(connection, to)
-            return self._sent(self._replica.message(naming, greeting=greeting))
+            greeting = self._replica.greeting(connection, "" if self._repairs else to)
+            return self._sent(self._replica.message(naming, greeting=greeting, introduces=introduces))
 
     def receive(self, data: bytes) -> bytes | None:
         """Take an answer; return the next message to send, None when both directions are done."""
         message, columns = decode(data)
         self.report.received_bytes += len(data)
+        if message.refusal is not None and message.refusal.code == OTHER_PROGRAM and not self._introduced:
+            self._introduced = self._replica.programs.note(message)
+            return self.open(introduces=True)
         named = self._replica.hear(message)
+        self._replica.hear_refusals(message, named)
         begun = self._met == named.sender
         self._met = named.sender
         if message.greeting is not None and self._is_behind(message):
@@ -86,16 +99,18 @@ class Exchange:
             ask = news = page = None
             columns = []
             if message.news is not None:
-                ask = replica.ask(connection, named.sender, message.news, naming, ALL)
+                ask = replica.ask(
+                    connection, named.sender, message.news, naming, message.program, repairs=self._repairs
+                )
                 self._taken = ask is None
                 if ask is None and message.greeting is not None:
                     replica.note_read(named.sender, message.greeting.head, message.news.scope)
             elif taken is Outcome.STAGED:
-                ask = replica.ask_on(connection, named.sender, naming)
+                ask = replica.ask_on(connection, named.sender, naming, message.program)
             elif taken is not None:
                 self._taken = True
             if message.news is not None and message.greeting is not None:
-                news = replica.news(connection, message.greeting, ALL)
+                news = replica.news(connection, message.greeting, ALL, message.program)
                 if not news.places:
                     news, self._given = None, True
             elif message.ask is None and not self._given:
@@ -103,12 +118,12 @@ class Exchange:
             if message.ask is not None:
                 page, columns = replica.give(connection, message, naming, ALL)
                 self._given = page.done
-            if ask is None and news is None and page is None:
-                with replica.store.writing() as writer:
-                    now_us = replica.store.environment.now_us()
-                    peers.note_address(writer, self._peer, named.sender, now_us)
+            refused = replica.refusals_for(connection, naming, named.sender)
+            if ask is None and news is None and page is None and not refused:
+                replica.note_address(self._peer, named.sender)
                 return None
-            return self._sent(replica.message(naming, ask=ask, news=news, page=page, columns=columns), page)
+            told = replica.message(naming, ask=ask, news=news, page=page, columns=columns, refused=refused)
+            return self._sent(told, page)
 
     def _count(self, page: Page, taken: Outcome) -> None:
         rows = _row_count(page)

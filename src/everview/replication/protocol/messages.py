@@ -84,6 +84,8 @@ class Wish(_Struct):
     place: Place
     had: Pairs
     has: Pairs
+    whole: bool = False
+    """Whether it is read again whole, to be repaired: then what lives is told, and not what went."""
 
 
 class Ask(_Struct):
@@ -127,6 +129,15 @@ class Refusal(_Struct):
     retry: bool
 
 
+class Undone(_Struct):
+    """A row that its taker has refused, and removed again: its stream, its dot, and why."""
+
+    stream: Name
+    site: Count
+    number: Number
+    why: Annotated[str, msgspec.Meta(max_length=1000)]
+
+
 class Message(_Struct):
     """One message. `sites` are incarnations, the first is the sender's own; `names` are what they are called."""
 
@@ -140,6 +151,8 @@ class Message(_Struct):
     refusal: Refusal | None = None
     shapes: dict[Name, Shape] | None = None
     """What the sender's program declares, for a reader that may run another."""
+    refused: Annotated[list[Undone], msgspec.Meta(max_length=1000)] = []
+    """Rows of the other's last cut that were not accepted."""
 
 
 class Columns(msgspec.Struct, frozen=True):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.rows import identity, ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.refusals import note_refused
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, StoreError, SyncError, WireError
@@ -35,8 +36,10 @@ from everview.replication.protocol.messages import (
     Page,
     Place,
     Refusal,
+    Undone,
     Wish,
 )
+from everview.replication.protocol.programs import Programs
 from everview.replication.protocol.wire import decode, encode
 from everview.replication.report import Denied, OnProgress
 from everview.replication.rights import ALL, Rights
@@ -49,8 +52,21 @@ __all__ = ["Replica"]
 
 _LOG = logging.getLogger("everview")
 
+OTHER_PROGRAM = "program"
+"""The code of a refusal to a site with another program that has not said what that declares."""
+
+_TOLD_REFUSALS = 1_000
+
 _AWAITED = 256
 """How many questions may be open at once; of more the oldest is forgotten, and asked again."""
+
+
+class _Question(NamedTuple):
+    """What was asked, as whom; what of it is read again whole."""
+
+    incarnation: str
+    news: News
+    repairs: frozenset[str]
 
 
 class Replica:
@@ -59,8 +75,14 @@ class Replica:
     def __init__(self, store: Store, writing: Writing) -> None:
         self.store, self.writing = store, writing
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
-        self._awaited: dict[int, tuple[str, News]] = {}
+        self._awaited: dict[int, _Question] = {}
         """Questions that are open: who asked, for what."""
+        self.repairs: set[str] = set()
+        self.programs = Programs(store.program, self.program)
+        self.refused = 0
+        """How many messages were answered by a refusal for what they say."""
+        self._refused_rows: dict[str, list[tuple[str, int, str]]] = {}
+        """Sender → rows of its last cut that were refused, until it is told."""
         with store.writing() as connection:
             store.ledger.load(connection)
             self._opened = identity.opened_at(store.ledger)
@@ -124,11 +146,14 @@ class Replica:
             None if every else wants,
         )
 
-    def news(self, connection: sqlite3.Connection, greeting: Greeting, rights: Rights) -> News:
+    def news(
+        self, connection: sqlite3.Connection, greeting: Greeting, rights: Rights, program: bytes
+    ) -> News:
         """Name the partitions that the other wants and that have changed since it has read here."""
         wanted = self.shares.keys() if greeting.reads is None else set(greeting.reads)
         tells = self.store.engine.tells
-        offered = sorted(name for name in tells if name in wanted and rights.may_read(name))
+        shared = self.programs.shared(program, tells, given=True)
+        offered = sorted(name for name in shared if name in wanted and rights.may_read(name))
         scope = crc32("\0".join(offered).encode())
         since, read = START, greeting.read
         if greeting.to == bytes.fromhex(self.incarnation) and scope == greeting.scope:
@@ -146,30 +171,35 @@ class Replica:
     def is_behind(self, connection: sqlite3.Connection, greeting: Greeting) -> bool:
         """Whether another has read what is not here: the store went back in time."""
         told = serving.Cursor(greeting.read.version, greeting.read.tag)
-        return (
-            greeting.to == bytes.fromhex(self.incarnation)
-            and told != (0, 0)
-            and not serving.knows(connection, told)
-        )
+        return greeting.to == bytes.fromhex(self.incarnation) and serving.is_foreign(connection, told)
 
     def ask(
-        self, connection: sqlite3.Connection, sender: str, news: News, naming: Naming, rights: Rights
+        self,
+        connection: sqlite3.Connection,
+        sender: str,
+        news: News,
+        naming: Naming,
+        program: bytes,
+        rights: Rights = ALL,
+        repairs: frozenset[str] = frozenset(),
     ) -> Ask | None:
         """Ask for what has changed, of what is hosted here and may be written by the sender."""
-        relations, partitions = self.shares, self.store.ledger
+        taken = self.programs.shared(program, self.shares, given=False)
+        wanted = {name for name in taken if rights.may_write(name)}
         staged = Staging(connection, sender).last()
         wishes = []
         for place in news.places:
-            if place.stream not in relations or not rights.may_write(place.stream) or place.value:
+            if place.stream not in wanted or place.value:
                 continue
-            number = partitions.partition(connection, place.stream).number
-            had = ledger.vector(connection, number)
+            number = self.store.ledger.partition(connection, place.stream).number
+            had = {} if place.stream in repairs else ledger.vector(connection, number)
             has = self._numbered(connection, {} if staged is None else staged.has.get(key(place), {}))
-            wishes.append(Wish(place, naming.pairs(had), naming.pairs(has)))
+            whole = place.stream in repairs
+            wishes.append(Wish(place, naming.pairs(had), naming.pairs(has), whole))
         if not wishes:
             return None
         cut = self.store.environment.tag()
-        self._awaited[cut] = (self.incarnation, news)
+        self._awaited[cut] = _Question(self.incarnation, news, repairs)
         while len(self._awaited) > _AWAITED:
             del self._awaited[next(iter(self._awaited))]
         return Ask(cut, news.since, wishes)
@@ -193,10 +223,15 @@ class Replica:
         ask: Ask | None = None,
         page: Page | None = None,
         columns: list[Columns] | None = None,
+        introduces: bool = False,
+        refused: list[Undone] | None = None,
     ) -> bytes:
         """Return a message of this site."""
         sites, names = naming.listed(named=page is not None)
-        message = Message(self.program, sites, names, greeting, news, ask, page)
+        shapes = self.programs.ours if introduces else None
+        message = Message(
+            self.program, sites, names, greeting, news, ask, page, shapes=shapes, refused=refused or []
+        )
         return encode(message, columns or ())
 
     def give(
@@ -205,7 +240,8 @@ class Replica:
         """Answer what a message asks for."""
         assert message.ask is not None
         tells = self.store.engine.tells
-        offers = {name: offer for name, offer in tells.items() if rights.may_read(name)}
+        shared = self.programs.shared(message.program, tells, given=True)
+        offers = {name: tells[name] for name in shared if rights.may_read(name)}
         return give(connection, self.store.ledger, offers, message, naming)
 
     # What is heard.
@@ -220,14 +256,29 @@ class Replica:
                 "the peer is this same site, or a copy of its file that is open at the same time; "
                 "name another peer, or make the copy by `everview backup` and `everview restore`"
             )
-        if message.program != self.program:
-            raise SyncError("the peer runs another program; bring both to one by `everview migrate`")
+        if not self.programs.note(message):
+            raise SyncError(
+                "the peer runs another program, and does not say what that declares; a newer Everview does"
+            )
         if rights.site is not None and named.name != rights.site:
             raise SyncError(
                 f"the token belongs to {rights.site!r}, and the site says it is {named.name!r}; "
                 f"use a token of {named.name!r}, or a store made with --name {rights.site}"
             )
+        if rights.site is not None:
+            self._check_known(named, rights.site)
         return named
+
+    def _check_known(self, named: Named, site: str) -> None:
+        with self.store.reading(inside=False) as handle:
+            known = handle.connection.execute(
+                f"SELECT name FROM {ledger.SITES} WHERE incarnation = ?", (named.sender,)
+            ).fetchone()
+        if known is not None and known[0] not in ("", site):
+            raise SyncError(
+                f"this store is known as {known[0]!r}, and the token belongs to {site!r}; a store that "
+                f"is to go by another name is made from a backup: `everview restore --name {site}`"
+            )
 
     def take(
         self, message: Message, columns: list[Columns], data: bytes, named: Named, rights: Rights
@@ -235,19 +286,24 @@ class Replica:
         """Take a page: stage it, or apply the whole cut if it is the last one."""
         page = message.page
         assert page is not None
-        incarnation, news = self._awaited.pop(page.cut, ("", None))
-        if news is None or incarnation != self.incarnation:  # it was not asked for, or as another
+        question = self._awaited.pop(page.cut, None)
+        if question is None or question.incarnation != self.incarnation:  # not asked for, or as another
             return Outcome.GAP
         if not page.done:
             with self.store.writing() as connection:
-                self._stage(connection, page, news, named, data)
+                self._stage(connection, page, question.news, named, data)
             return Outcome.STAGED
-        with self._committing() as connection:
-            staging = Staging(connection, named.sender)
-            outcome = apply(self, connection, message, columns, named, staging, news.scope, rights)
-            staging.clear()
-            if outcome is Outcome.REWOUND:
-                self.rewound(connection)
+        try:
+            with self._committing() as connection:
+                staging = Staging(connection, named.sender)
+                outcome = apply(self, connection, message, columns, named, staging, question, rights)
+                staging.clear()
+                if outcome is Outcome.REWOUND:
+                    self.rewound(connection)
+        except WireError:  # what was staged may be what is wrong
+            with self.store.writing() as connection:
+                Staging(connection, named.sender).clear()
+            raise
         return outcome
 
     @staticmethod
@@ -267,6 +323,32 @@ class Replica:
         with self.writing.transaction(), self.store.explained("written to"):
             yield self.store.writer.connection
 
+    def refuse_rows(self, sender: str, stream: str, dots: list[int], why: str) -> None:
+        """Remember to tell a sender that rows of its cut were refused."""
+        told = self._refused_rows.setdefault(sender, [])
+        told += [(stream, dot, why) for dot in dots[: _TOLD_REFUSALS - len(told)]]
+
+    def refusals_for(self, connection: sqlite3.Connection, naming: Naming, sender: str) -> list[Undone]:
+        """Return which rows of a sender's last cut were refused, once."""
+        found = []
+        for stream, dot, why in self._refused_rows.pop(sender, []):
+            (site,), (number,) = naming.dots([dot])
+            found.append(Undone(stream, site, number, why))
+        return found
+
+    def hear_refusals(self, message: Message, named: Named) -> None:
+        """Remember which rows that were given another has refused, as far as they are held."""
+        if not message.refused:
+            return
+        with self.store.writing() as connection:
+            known = named.known(connection)
+            for one in message.refused:
+                stored = self.shares.get(one.stream)
+                if stored is not None and one.site in known:
+                    at = [known[one.site] << 40 | one.number]
+                    now_us = self.store.environment.now_us()
+                    note_refused(connection, stored, at, one.why, named.name or named.sender, now_us)
+
     def rewound(self, connection: sqlite3.Connection) -> None:
         """The store went back in time, and opening did not notice: go on as another incarnation."""
         old = identity.renew(connection, self.store)
@@ -282,6 +364,14 @@ class Replica:
         with self._committing() as connection:
             self.rewound(connection)
 
+    def note_address(self, address: str, incarnation: str) -> None:
+        """Remember who answers at an address; the time only now and then."""
+        now_us, connection = self.store.environment.now_us(), self.store.writer.connection
+        with self.store.exclusive():
+            if not peers.is_known(connection, address, incarnation, now_us - 60_000_000):
+                with self.store.writing() as writer:
+                    peers.note_address(writer, address, incarnation, now_us)
+
     def note_read(self, sender: str, cursor: Cursor, scope: int) -> None:
         """Remember how far another was read, where that is news."""
         with self.store.exclusive():
@@ -296,7 +386,16 @@ class Replica:
         """Begin to sync with the peer at an address."""
         from everview.replication.protocol.exchange import Exchange  # noqa: PLC0415 - it is made of a replica
 
-        return Exchange(self, peer, on_progress=on_progress)
+        return Exchange(self, peer, on_progress=on_progress, repairs=frozenset(self.repairs))
+
+    @contextmanager
+    def repairing(self, streams: Iterable[str]) -> Iterator[None]:
+        """Read these again whole in the exchanges that begin meanwhile, whatever was seen of them."""
+        self.repairs |= set(streams)
+        try:
+            yield
+        finally:
+            self.repairs -= set(streams)
 
     def wait(self, head: int, timeout: float) -> bool:
         """Wait until there is a commit after `head`; return whether there is."""
@@ -331,6 +430,8 @@ class Replica:
 
     def close(self) -> None:
         """Close the store."""
+        if self.store.closed:
+            return
         with self.store.exclusive():
             if not self.store.closed:
                 self._lineage.note(self.store.writer.connection, lambda: ())
@@ -348,14 +449,17 @@ class Replica:
     def respond(self, data: bytes, rights: Rights = ALL) -> bytes:
         """Answer a message; WireError for bytes that are none, and the store's own errors."""
         message, columns = decode(data)
+        if not self.programs.note(message):
+            return self.refuse(OTHER_PROGRAM, "this site runs another program", retry=False)
         named = self.hear(message, rights)
+        self.hear_refusals(message, named)
         greets = message.greeting is not None
         taken = None
         if message.page is not None:
             taken = self.take(message, columns, data, named, rights)
         if message.greeting is not None:
             with self.telling() as connection:
-                behind = self.is_behind(connection, message.greeting)
+                behind = rights.writes != frozenset() and self.is_behind(connection, message.greeting)
             if behind:
                 self.go_back()
         with self.telling() as connection:
@@ -363,22 +467,32 @@ class Replica:
             news = page = ask = None
             given: list[Columns] = []
             if message.greeting is not None:
-                news = self.news(connection, message.greeting, rights)
+                news = self.news(connection, message.greeting, rights, message.program)
             if message.news is not None:
-                ask = self.ask(connection, named.sender, message.news, naming, rights)
+                ask = self.ask(connection, named.sender, message.news, naming, message.program, rights)
             elif taken is Outcome.STAGED:
-                ask = self.ask_on(connection, named.sender, naming, rights)
+                ask = self.ask_on(connection, named.sender, naming, message.program, rights)
             if message.ask is not None:
                 page, given = self.give(connection, message, naming, rights)
             greeting = self.greeting(connection, named.sender, rights) if greets or taken else None
-            return self.message(naming, greeting=greeting, news=news, ask=ask, page=page, columns=given)
+            refused = self.refusals_for(connection, naming, named.sender)
+            return self.message(
+                naming, greeting=greeting, news=news, ask=ask, page=page, columns=given, refused=refused
+            )
 
     def ask_on(
-        self, connection: sqlite3.Connection, sender: str, naming: Naming, rights: Rights = ALL
+        self,
+        connection: sqlite3.Connection,
+        sender: str,
+        naming: Naming,
+        program: bytes,
+        rights: Rights = ALL,
     ) -> Ask | None:
         """Ask for the next page of a cut that has begun."""
         staged = Staging(connection, sender).last()
-        return None if staged is None else self.ask(connection, sender, staged.news, naming, rights)
+        if staged is None:
+            return None
+        return self.ask(connection, sender, staged.news, naming, program, rights)
 
     def answer(self, data: bytes, rights: Rights = ALL) -> bytes:
         """Answer a message as the listening side; refusals, too."""
@@ -387,6 +501,8 @@ class Replica:
         except WireError as error:
             return self.refuse("message", str(error), retry=error.retry)
         except SyncError as error:
+            _LOG.info("refused a message: %s", error)
+            self.refused += 1
             return self.refuse("refused", str(error), retry=bool(error.retry))
         except StoreError as error:
             return self.refuse("store", str(error), retry=True)
@@ -396,6 +512,6 @@ class Replica:
     def refuse(self, code: str, text: str, *, retry: bool) -> bytes:
         """Say that and why nothing is answered."""
         refusal = Refusal(code, text, retry)
-        return encode(
-            Message(self.program, [bytes.fromhex(self.incarnation)], [self.store.name], refusal=refusal)
-        )
+        shapes = self.programs.ours if code == OTHER_PROGRAM else None
+        own = [bytes.fromhex(self.incarnation)]
+        return encode(Message(self.program, own, [self.store.name], refusal=refusal, shapes=shapes))

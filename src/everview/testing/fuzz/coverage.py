@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 
 from everview.language.aggregates import AGGREGATES, APPROXIMATE, RANKINGS, SHIFTS
 from everview.language.functions import FUNCTIONS
-from everview.language.relations import Semantics
+from everview.language.relations import MERGING, Semantics
 from everview.testing.fuzz.case import Case
 from everview.testing.fuzz.check import Checked
 from everview.testing.fuzz.domains import KINDS
@@ -23,7 +23,7 @@ __all__ = ["CONSTRUCTS", "Coverage"]
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 
 CONSTRUCTS: tuple[str, ...] = (
-    *(f"relation: {semantics.value}" for semantics in Semantics),
+    *(f"relation: {kind.value}" for kind in Semantics if kind not in MERGING.values()),
     *(f"type {kind.name}" for kind in KINDS),
     "WHERE",
     "WHERE on several conditions",

@@ -115,7 +115,7 @@ def _liveness(circuit: Circuit, relation: Relation, name: str, delta: str) -> Li
             made = Relation(told, row, Semantics.ADD_WINS)
             insertions = lattice(circuit, made, name, AddWinsRelation, numbered=True)
             return AddWinsIds(relation, insertions, turned, delta)
-        case Semantics.BAG:
-            raise AssertionError("a bag is cut at the scan")
+        case Semantics.BAG | Semantics.MERGED | Semantics.GREATEST | Semantics.LEAST:
+            raise AssertionError("what a host gets whole is cut at the scan")
         case _:
             assert_never(relation.semantics)

@@ -12,6 +12,7 @@ from everview.engines.sqlite.relations.bags import BagRelation
 from everview.engines.sqlite.relations.base import StoredRelation
 from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.relations.sets import SetRelation
+from everview.errors import ProgramError
 from everview.language.relations import Relation, Semantics
 
 Stored = TypeVar("Stored", bound=StoredRelation)
@@ -37,6 +38,8 @@ _KINDS: dict[Semantics, tuple[type[StoredRelation], tuple[str, ...], tuple[str, 
 
 def stored_relation(circuit: Circuit, relation: Relation, number: int) -> StoredRelation:
     """Declare the tables and the delta of a relation."""
+    if relation.semantics not in _KINDS:
+        raise ProgramError(f"{relation.name}: WITH (merge = …) needs a store of rows under dots")
     kind, _, _ = _KINDS[relation.semantics]
     numbered = relation.semantics in (Semantics.BAG, Semantics.ADD_WINS)
     return lattice(circuit, relation, f"r{number}", kind, numbered=numbered)

@@ -38,7 +38,7 @@ class AddWinsRows(GroupedRows):
 
     @cached_property
     def _first(self) -> str:
-        return self._add_new("")
+        return self._add_new()
 
     @cached_property
     def _there(self) -> str:

@@ -59,12 +59,22 @@ class StoredRows(ABC):
     delta: str
     """Temporary: rows that appear (w = 1) or disappear (w = −1); staged rows have their dot here, too."""
     scratch: str
-    """Temporary: rows, their kind's own column, dot, version, and whether they were shown before."""
+    """Temporary: rows, their kind's own columns, dot, version, and whether they were shown before."""
     touched: str
     """Temporary: the keys that a cut touches."""
 
-    extra: str = ""
-    """The kind's own column: a causal length, a stamp; none for others."""
+    @classmethod
+    def extras_of(cls, relation: Relation) -> tuple[str, ...]:  # noqa: ARG003
+        """Return the kind's own columns: a causal length, a stamp; none for some."""
+        return ()
+
+    @cached_property
+    def extras(self) -> tuple[str, ...]:
+        """Its own columns; all hold integers that are not negative."""
+        return self.extras_of(self.relation)
+
+    dot_type = "INTEGER NOT NULL"
+    """The type of a shown row's dot in the plain table."""
 
     # What circuits read.
 
@@ -164,12 +174,12 @@ class StoredRows(ABC):
     @cached_property
     def columns(self) -> tuple[PartColumn, ...]:
         """The columns of its rows on the wire, their dots left out."""
-        return (*map(value, self.relation.schema), *([COUNT] if self.extra else []))
+        return (*map(value, self.relation.schema), *(COUNT for _ in self.extras))
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
         """The same columns, in its tables."""
-        return (*self.table.columns, *([self.extra] if self.extra else []))
+        return (*self.table.columns, *self.extras)
 
     def read(self, connection: sqlite3.Connection, limit: int, room: int) -> tuple[list[Row], int]:
         """Return rows whose dots lie in the ranges, by dot: at most so many, or of about so many bytes.
@@ -246,7 +256,7 @@ class StoredRows(ABC):
     def term(self, alias: str) -> str:
         """Return the term of a row in its partition's digest."""
         cells = [f"{alias}.{column}" for column in self.table.columns]
-        return term(self.relation.schema, cells, [f"{alias}.{self.extra}"] if self.extra else [])
+        return term(self.relation.schema, cells, [f"{alias}.{extra}" for extra in self.extras])
 
     def writer(self, connection: sqlite3.Connection, row: Sequence[Any]) -> int | None:
         """Return the number of the site that wrote a stored row."""

@@ -31,7 +31,7 @@ class GroupedRows(StoredRows):
         fields = [
             f"{c} {column_type(f.type)}" for c, f in zip(self.table.columns, self.table.schema, strict=True)
         ]
-        fields += [f"{self.extra} INTEGER NOT NULL"] if self.extra else []
+        fields += [f"{extra} INTEGER NOT NULL" for extra in self.extras]
         listed = ", ".join(["dot INTEGER PRIMARY KEY", *fields, "version INTEGER NOT NULL"])
         return [
             *self.table.ddl(),
@@ -54,9 +54,9 @@ class GroupedRows(StoredRows):
     def _stored(self) -> str:
         return ", ".join((*self.cells, "dot", "version"))
 
-    def _add_new(self, extra: str) -> str:
+    def _add_new(self, *extras: str) -> str:
         """The statement that adds staged rows of new keys: given the dot before, the version and more."""
-        values = self._listed(*([extra] if self.extra else []), "?1 + rowid", "?2")
+        values = self._listed(*extras, "?1 + rowid", "?2")
         return f"INSERT OR IGNORE INTO {self.table.name} ({self._stored}) SELECT {values} FROM {self.delta}"
 
     not_its_own = "r.dot <> ?1 + d.rowid"
@@ -69,9 +69,9 @@ class GroupedRows(StoredRows):
         if not partition.is_logged and not crowded:
             return
         pairs = f"{self.delta} AS d CROSS JOIN {self.table.name} AS r ON {self.on('r', 'd')}"
-        where = f"WHERE r.dot <> {base} + d.rowid AND {where}"
+        where = f"WHERE r.dot IS NOT {base} + d.rowid AND {where}"
         if partition.is_logged:
-            rows = f"SELECT r.dot, {self.term('r')} AS term FROM {pairs} {where}"
+            rows = f"SELECT r.dot, {self.term('r')} AS term FROM {pairs} {where} AND r.dot IS NOT NULL"
             log(connection, partition.number, commit.version, rows)
         if crowded:
             beside = f"SELECT h.dot FROM {pairs} CROSS JOIN {self.held} AS h ON {self.on('h', 'r')} {where}"
@@ -85,7 +85,7 @@ class GroupedRows(StoredRows):
         old = ", ".join(f"r.{c}" for c in self.table.columns)
         connection.execute(
             f"INSERT INTO {self.scratch} ({self._listed()}) SELECT {old} FROM {self.delta} AS d "
-            f"CROSS JOIN {self.table.name} AS r ON {self.on('r', 'd')} WHERE r.dot <> ? + d.rowid",
+            f"CROSS JOIN {self.table.name} AS r ON {self.on('r', 'd')} WHERE r.dot IS NOT ? + d.rowid",
             (base,),
         )
 
@@ -115,8 +115,8 @@ class GroupedRows(StoredRows):
     @property
     def order(self) -> str:
         """The order in which rows r of one key win, the winner first."""
-        stamp = [f"r.{self.extra} DESC"] if self.extra else []
-        return ", ".join([*stamp, f"{INCARNATION.format(dot='r.dot')} DESC", "r.dot DESC"])
+        extras = [f"r.{extra} DESC" for extra in self.extras]
+        return ", ".join([*extras, f"{INCARNATION.format(dot='r.dot')} DESC", "r.dot DESC"])
 
     def _take(self, connection: sqlite3.Connection, before: int, arrived: Arrived) -> int:
         """Mostly every row is of a key that has none; where one is not, its key is settled."""
@@ -147,7 +147,7 @@ class GroupedRows(StoredRows):
         """Take rows out of the delta that are stored and not shown."""
 
     def settle(self, connection: sqlite3.Connection, version: int) -> None:
-        """All rows of the touched keys are taken together, and the winners chosen anew."""
+        """All rows of the touched keys are taken together, and it is decided anew what they show."""
         key, name, touched = self.table.key() or ("1",), self.table.name, self.touched
         keys = ", ".join(key)
         gone = f"WHERE dot IN (SELECT dot FROM {GONE})"
@@ -161,10 +161,23 @@ class GroupedRows(StoredRows):
         moved = ", ".join((*self.cells, "dot", "version"))
         for table, old in ((name, 1), (self.held, 0)):
             connection.execute(
-                f"INSERT INTO {self.scratch} ({moved}, old) SELECT {moved}, {old} FROM {table} {of_touched}"
+                f"INSERT INTO {self.scratch} ({moved}, old) "
+                f"SELECT {moved}, {old} FROM {table} {of_touched} AND dot IS NOT NULL"
             )
             connection.execute(f"DELETE FROM {table} {of_touched}")
         connection.execute(f"DELETE FROM {self.scratch} {gone}")
+        self._put_back(connection, version)
+        connection.execute(
+            f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('1')} FROM {name} "
+            f"{of_touched} AND {self.is_shown()}"
+        )
+        connection.execute(f"DELETE FROM {self.scratch}")
+        connection.execute(f"DELETE FROM {touched}")
+        self.net(connection)
+
+    def _put_back(self, connection: sqlite3.Connection, version: int) -> None:
+        """Put the rows of the scratch table back: a key's winner is shown, the others are held beside it."""
+        name, moved = self.table.name, ", ".join((*self.cells, "dot", "version"))
         ranked = f"row_number() OVER (PARTITION BY {', '.join(self._keys_of('r'))} ORDER BY {self.order})"
         winners = (
             f"SELECT dot FROM (SELECT r.dot, {ranked} AS place FROM {self.scratch} AS r) WHERE place = 1"
@@ -178,13 +191,6 @@ class GroupedRows(StoredRows):
         connection.execute(
             f"INSERT INTO {self.held} ({moved}) SELECT {moved} FROM {self.scratch} WHERE old < 2"
         )
-        connection.execute(
-            f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('1')} FROM {name} "
-            f"{of_touched} AND {self.is_shown()}"
-        )
-        connection.execute(f"DELETE FROM {self.scratch}")
-        connection.execute(f"DELETE FROM {touched}")
-        self.net(connection)
 
     def _keys_of(self, alias: str) -> list[str]:
         if self.table.unique is not None:

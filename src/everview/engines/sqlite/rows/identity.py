@@ -24,6 +24,7 @@ def renew(connection: sqlite3.Connection, store: Store) -> int:
     connection.execute(f"UPDATE {STORE} SET incarnation = ?, shown = 0", (new,))
     connection.execute(f"DELETE FROM {PAGES}")
     connection.execute(f"DELETE FROM {TAGS}")
+    connection.execute(f"UPDATE {PARTITIONS} SET summed = 0")  # `own` counts rows of the old one
     store.read_identity(connection)
     return old
 

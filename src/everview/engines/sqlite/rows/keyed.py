@@ -14,13 +14,17 @@ from typing import Any
 
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.rows.grouped import GroupedRows
+from everview.language.relations import Relation
 
 
 @dataclass(frozen=True)
 class KeyedRows(GroupedRows):
     """Rows (key, values, stamp)."""
 
-    extra: str = "stamp"
+    @classmethod
+    def extras_of(cls, relation: Relation) -> tuple[str, ...]:  # noqa: ARG003
+        """Return the stamp."""
+        return ("stamp",)
 
     @property
     def replaces(self) -> bool:
@@ -28,10 +32,7 @@ class KeyedRows(GroupedRows):
 
     def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
         """Replace the rows of these keys; of several rows for one key the last counts."""
-        if len(rows) > 1:
-            key = self.relation.key_positions
-            last = {tuple(row[place] for place in key): row for row in rows}
-            rows = list(last.values()) if len(last) < len(rows) else rows
+        rows = last_of(self.relation, rows)
         self._stage(connection, rows, 1)
         ledger, partition = self.partition(connection, commit)
         base, given = ledger.base(partition), (commit.stamp, commit.version)
@@ -64,3 +65,12 @@ class KeyedRows(GroupedRows):
             f"ON CONFLICT ({', '.join(self.table.key())}) DO UPDATE SET "
             f"{', '.join(f'{name} = excluded.{name}' for name in names)} WHERE dot <> excluded.dot"
         )
+
+
+def last_of(relation: Relation, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """Return the last row of each key."""
+    if len(rows) < 2:
+        return rows
+    key = relation.key_positions
+    last = {tuple(row[place] for place in key): row for row in rows}
+    return list(last.values()) if len(last) < len(rows) else rows

@@ -8,6 +8,7 @@ at any time, and then `forgotten` is the vector up to which removals may be miss
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -152,10 +153,28 @@ def meet(connection: sqlite3.Connection, ledger: Ledger, streams: Iterable[str])
     ledger.forget()
 
 
+def has_met(connection: sqlite3.Connection) -> bool:
+    """Whether removals are logged, because others are told of what is here."""
+    found = connection.execute(f"SELECT 1 FROM {PARTITIONS} WHERE floor <> ?", (NOT_LOGGED,)).fetchone()
+    return found is not None
+
+
+def drop_partitions(connection: sqlite3.Connection, keep: Iterable[str]) -> None:
+    """Forget what was seen of all streams but these: should they come again, they begin anew."""
+    listed = json.dumps(list(keep))
+    gone = f"SELECT number FROM {PARTITIONS} WHERE stream NOT IN (SELECT value FROM json_each(?))"
+    for table in (VECTORS, REMOVED):
+        connection.execute(f"DELETE FROM {table} WHERE partition IN ({gone})", (listed,))
+    connection.execute(f"DELETE FROM {PARTITIONS} WHERE number IN ({gone})", (listed,))
+
+
 def number_sites(
-    connection: sqlite3.Connection, incarnations: Iterable[str], names: Mapping[str, str]
+    connection: sqlite3.Connection, incarnations: Iterable[str], names: Mapping[str, str], *, speaker: str = ""
 ) -> dict[str, int]:
-    """Return the numbers of incarnations in this store, new ones for those that were not known."""
+    """Return the numbers of incarnations in this store, new ones for those that were not known.
+
+    What a store is called it says itself, as the `speaker`; what others say counts until it has.
+    """
     found = {}
     for incarnation in incarnations:
         row = connection.execute(
@@ -169,10 +188,10 @@ def number_sites(
             ).lastrowid
             assert made is not None
             found[incarnation] = made
-        else:
-            found[incarnation] = row[0]
-            if name and name != row[1]:
-                connection.execute(f"UPDATE {SITES} SET name = ? WHERE number = ?", (name, row[0]))
+            continue
+        found[incarnation] = row[0]
+        if name and name != row[1] and (not row[1] or incarnation == speaker):
+            connection.execute(f"UPDATE {SITES} SET name = ? WHERE number = ?", (name, row[0]))
     return found
 
 

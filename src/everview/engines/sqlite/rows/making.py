@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import internal
 from everview.engines.sqlite.circuits.statetable import StateTable
 from everview.engines.sqlite.rows.add_wins import AddWinsRows
 from everview.engines.sqlite.rows.bags import BagRows
 from everview.engines.sqlite.rows.base import TEMPORARY, StoredRows
+from everview.engines.sqlite.rows.extremes import GreatestRows, LeastRows
 from everview.engines.sqlite.rows.keyed import KeyedRows
+from everview.engines.sqlite.rows.lattices import Join, LatticeRows
+from everview.engines.sqlite.rows.merged import MergedRows
 from everview.engines.sqlite.rows.sets import SetRows
 from everview.engines.sqlite.rows.taking import TAKING
 from everview.language.relations import Relation, Semantics
@@ -18,16 +24,31 @@ _KINDS: dict[Semantics, type[StoredRows]] = {
     Semantics.KEYED: KeyedRows,
     Semantics.BAG: BagRows,
     Semantics.ADD_WINS: AddWinsRows,
+    Semantics.MERGED: MergedRows,
+    Semantics.GREATEST: GreatestRows,
+    Semantics.LEAST: LeastRows,
 }
+
+Kind = TypeVar("Kind", bound=StoredRows)
 
 
 def stored_rows(circuit: Circuit, relation: Relation, name: str) -> StoredRows:
     """Declare the tables, the delta and the scratch tables of a relation under a name."""
+    return _declared(circuit, relation, name, _KINDS[relation.semantics])
+
+
+def lattice_rows(circuit: Circuit, relation: Relation, name: str, join: Join) -> LatticeRows:
+    """Declare a relation of lattice values: keyed, with one BLOB besides, and how two of them are joined."""
+    return replace(_declared(circuit, relation, name, LatticeRows), join=join)
+
+
+def _declared(circuit: Circuit, relation: Relation, name: str, kind: type[Kind]) -> Kind:
     circuit.temporary.update({**TEMPORARY, **TAKING})
-    kind, width = _KINDS[relation.semantics], len(relation.schema)
-    extra = [kind.extra] if kind.extra else []
-    unique = relation.key_positions if relation.semantics is Semantics.KEYED else None
-    own = [f"{column} INTEGER NOT NULL" for column in (*extra, "dot", "version")]
+    width = len(relation.schema)
+    extra = kind.extras_of(relation)
+    unique = relation.key_positions if relation.is_keyed else None
+    own = [f"{column} INTEGER NOT NULL" for column in (*extra, "version")]
+    own.append(f"dot {kind.dot_type}")
     table = StateTable(internal(name), relation.schema, tuple(own), zero="", unique=unique)
     keys = tuple(f"k{place}" for place in range(max(len(table.key()), 1)))
     return kind(

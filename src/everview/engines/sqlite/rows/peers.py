@@ -58,6 +58,15 @@ def who_answers(connection: sqlite3.Connection, address: str) -> str:
     return "" if found is None else str(found[0])
 
 
+def is_known(connection: sqlite3.Connection, address: str, incarnation: str, since_us: int) -> bool:
+    """Whether it was noted since a time that a store answers at an address."""
+    found = connection.execute(
+        f"SELECT 1 FROM {ADDRESSES} WHERE address = ? AND incarnation = ? AND synced_us > ?",
+        (address, incarnation, since_us),
+    ).fetchone()
+    return found is not None
+
+
 def note_address(connection: sqlite3.Connection, address: str, incarnation: str, now_us: int) -> None:
     """Remember who answers at an address."""
     connection.execute(f"INSERT OR REPLACE INTO {ADDRESSES} VALUES (?, ?, ?)", (address, incarnation, now_us))

@@ -35,6 +35,9 @@ class Cursor(NamedTuple):
 
 START = Cursor(0, 0)
 
+_TAGS = 1_000
+"""So many versions are remembered by their tags; an older cursor counts for nothing, and does no harm."""
+
 
 class Mode(enum.IntEnum):
     """How a cut says what went from a partition."""
@@ -89,6 +92,10 @@ class Reader:
 
     had: Vector
     has: Vector = field(default_factory=dict)
+    whole: bool = False
+    """Whether it is to be told what lives."""
+    since: int = 0
+    """How far it has read this store, as its removals count; 0 if that is not known."""
 
 
 def head(connection: sqlite3.Connection) -> Cursor:
@@ -99,6 +106,10 @@ def head(connection: sqlite3.Connection) -> Cursor:
 def note_head(connection: sqlite3.Connection, told: Cursor) -> None:
     """Remember the tag of a version before anybody is told of it."""
     connection.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", told)
+    connection.execute(
+        f"DELETE FROM {TAGS} WHERE version < "
+        f"(SELECT version FROM {TAGS} ORDER BY version DESC LIMIT 1 OFFSET {_TAGS})"
+    )
 
 
 def is_noted(connection: sqlite3.Connection, told: Cursor) -> bool:
@@ -109,9 +120,17 @@ def is_noted(connection: sqlite3.Connection, told: Cursor) -> bool:
 
 
 def knows(connection: sqlite3.Connection, cursor: Cursor) -> bool:
-    """Whether a cursor is one that this store gave; else it went back in time since."""
+    """Whether a cursor is one that this store gave, and remembers."""
     found = connection.execute(f"SELECT tag FROM {TAGS} WHERE version = ?", (cursor.version,)).fetchone()
     return found is not None and found[0] == cursor.tag
+
+
+def is_foreign(connection: sqlite3.Connection, cursor: Cursor) -> bool:
+    """Whether a cursor was given by this store in another past: it went back in time since."""
+    if cursor == START or knows(connection, cursor):
+        return False
+    (oldest,) = connection.execute(f"SELECT min(version) FROM {TAGS}").fetchone()
+    return oldest is not None and cursor.version >= oldest
 
 
 def changed_since(connection: sqlite3.Connection, version: int) -> Iterator[tuple[int, str, str]]:
@@ -171,6 +190,8 @@ def removals_for(
     if includes(reader.had, mine) and not reader.has:
         return Removals(Mode.SAME)
     (floor,) = connection.execute(f"SELECT floor FROM {PARTITIONS} WHERE number = ?", (partition,)).fetchone()
+    if reader.whole:
+        return _live(connection, stored)
     live, start = _live_rows(connection, stored), since
     if since and NOT_LOGGED < floor <= since:
         mode = Mode.SINCE
@@ -203,7 +224,7 @@ def forgotten(connection: sqlite3.Connection, partition: int) -> dict[int, int]:
 
 
 def _live(connection: sqlite3.Connection, stored: StoredRows) -> Removals:
-    rows = " UNION ALL ".join(f"SELECT dot FROM {table}" for table in stored.tables)
+    rows = " UNION ALL ".join(f"SELECT dot FROM {table} WHERE dot IS NOT NULL" for table in stored.tables)
     islands = f"SELECT dot, dot - row_number() OVER (ORDER BY dot) AS island FROM ({rows})"
     found = connection.execute(
         f"SELECT min(dot), max(dot) FROM ({islands}) GROUP BY island ORDER BY 1"

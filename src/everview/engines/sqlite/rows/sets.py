@@ -15,13 +15,17 @@ from typing import Any
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.rows.base import Arrived
 from everview.engines.sqlite.rows.grouped import GroupedRows
+from everview.language.relations import Relation
 
 
 @dataclass(frozen=True)
 class SetRows(GroupedRows):
     """Rows (tuple, causal length)."""
 
-    extra: str = "cl"
+    @classmethod
+    def extras_of(cls, relation: Relation) -> tuple[str, ...]:  # noqa: ARG003
+        """Return the causal length."""
+        return ("cl",)
 
     @property
     def partial(self) -> str:

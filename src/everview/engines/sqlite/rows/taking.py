@@ -8,12 +8,12 @@ commit. Removals of rows that were never held are logged for readers who may hol
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from everview.engines.sqlite.circuits.names import internal
 from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows
+from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, name_gone
 from everview.engines.sqlite.rows.ledger import PARTITIONS, REMOVED, VECTORS, Partition, vector
 from everview.engines.sqlite.rows.serving import (
     NO_DIGEST,
@@ -51,6 +51,8 @@ class Part:
     partition: Partition
     vector: Mapping[int, int]
     removals: Removals
+    repairs: bool = False
+    """Whether all that the sender has seen is taken from it anew, whatever is here."""
 
 
 class Taking:
@@ -58,7 +60,7 @@ class Taking:
 
     def __init__(self, connection: sqlite3.Connection, commit: Commit, part: Part) -> None:
         self._connection, self._commit, self._part = connection, commit, part
-        self.had = vector(connection, part.partition.number)
+        self.had = {} if part.repairs else vector(connection, part.partition.number)
         self._came: list[tuple[int, int]] = []
         self._went = NO_DIGEST
         digest_of(connection, part.stored, part.partition.number, commit.version - 1)
@@ -73,10 +75,10 @@ class Taking:
             pairs = zip(removals.dots, removals.highs, strict=True)
             connection.executemany(f"INSERT INTO {LIVE} VALUES (?, ?)", pairs)
             self._cover(part.vector)
+            # To repair a partition is to take all of it anew, as far as the sender has seen it.
+            gone = _IS_COVERED if part.repairs else f"{_IS_COVERED} AND NOT {_IS_LIVE}"
             for table in part.stored.tables:
-                connection.execute(
-                    f"INSERT INTO {GONE} SELECT dot FROM {table} WHERE {_IS_COVERED} AND NOT {_IS_LIVE}"
-                )
+                connection.execute(f"INSERT INTO {GONE} SELECT dot FROM {table} WHERE {gone}")
         elif removals.dots:
             connection.executemany(
                 f"INSERT OR IGNORE INTO {GONE} VALUES (?)", ((one,) for one in removals.dots)
@@ -87,6 +89,8 @@ class Taking:
         self._went = sum_rows(connection, held)
         self._log(held)
         part.stored.remove(connection, self._commit.version)
+        if part.repairs:  # the same rows come again
+            connection.execute(f"DELETE FROM {GONE}")
         return True
 
     def _log(self, held: str) -> None:
@@ -124,7 +128,7 @@ class Taking:
         connection, part, commit = self._connection, self._part, self._commit
         number = part.partition.number
         news = {site: seen for site, seen in part.vector.items() if seen > self.had.get(site, 0)}
-        gap = part.removals.mode is Mode.LIVE and bool(news)
+        gap = part.removals.mode is Mode.LIVE and bool(news or part.repairs)
         connection.executemany(
             f"INSERT INTO {VECTORS} VALUES (?1, ?2, ?3, ?4, 0) "
             "ON CONFLICT DO UPDATE SET seen = excluded.seen, changed = excluded.changed",
@@ -165,3 +169,20 @@ def trim_log(connection: sqlite3.Connection, stored: StoredRows, partition: int)
         f"UPDATE {PARTITIONS} SET floor = max(floor, ?) WHERE number = ?", (*oldest, partition)
     )
     connection.execute(f"UPDATE {VECTORS} SET forgotten = seen WHERE partition = ?", (partition,))
+
+
+def undo(
+    connection: sqlite3.Connection, commit: Commit, stored: StoredRows, partition: Partition, dots: Iterable[int]
+) -> None:
+    """Remove rows that were just taken, by a write of this store; the delta holds what that changed."""
+    ledger = commit.ledger
+    assert ledger is not None
+    name_gone(connection, dots)
+    held = f"SELECT d.dot, d.term FROM {GONE} AS g CROSS JOIN ({stored.all_rows()}) AS d ON d.dot = g.dot"
+    went = sum_rows(connection, held)
+    into = f"INSERT OR IGNORE INTO {REMOVED} (partition, version, dot, term)"
+    connection.execute(f"{into} SELECT ?, ?, dot, term FROM ({held})", (partition.number, commit.version))
+    stored.remove(connection, commit.version)
+    change_digest(connection, partition.number, (), went, commit.version)
+    ledger.advance(connection, partition, 1, commit.version)
+    commit.grown = True

@@ -1,0 +1,1 @@
+"""Executable models, read before the code that they specify."""

@@ -1,0 +1,120 @@
+"""What must hold of a site at any time, and of all sites in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from everview.engines.reference import evaluate_views
+from everview.engines.sqlite.rows import peers, serving
+from everview.testing.worlds.history import Live, Row, Vector, shown
+
+if TYPE_CHECKING:
+    from everview.testing.worlds.sites import Site
+    from everview.testing.worlds.world import World
+
+
+class Wrong(AssertionError):  # noqa: N818 - it names what was found; tests read better so
+    """A state that breaks what was promised."""
+
+
+def check_site(world: World, site: Site) -> None:
+    """A site holds what the commits that it has seen make, shows what it holds, and its views follow.
+
+    Vectors only grow, and no commit is seen in part. Of relations that a liar may write only the last holds.
+    """
+    tables: dict[str, list[Row]] = {}
+    for name in site.shares:
+        relation, live, rows = site.program.relations[name], site.live(name), site.rows(name)
+        if world.is_sound(name):
+            _check_seen(world, site, name, live)
+        same(f"{site.name} shows {name}", rows, shown(relation, live))
+        tables[name] = list(rows.elements())
+    if len(tables) == len(site.program.relations):
+        expected = world.views_of(tables)
+        for name in site.views():
+            rows = site.rows(name)
+            same(f"{site.name} keeps view {name}", rows, expected[name])
+            if world.case.transfers and name == "torn" and rows:
+                raise Wrong(f"{site.name} shows transfers in part: {sorted(rows)}")
+
+
+def _check_seen(world: World, site: Site, name: str, live: Live) -> None:
+    vector = site.vector(name)
+    before = site.seen.get(name, {})
+    if not includes(vector, before):
+        raise Wrong(f"{site.name} has seen {vector} of {name}, and had seen {before}")
+    site.seen[name] = vector
+    if site.fork is None:
+        seen, more = vector, []
+    else:
+        fork = site.fork
+        seen = vector | {fork.incarnation: fork.own.get(name, 0)}
+        seen = {one: upto for one, upto in seen.items() if upto}
+        more = [event for event in fork.events if event.relation == name]
+    if not world.history.is_whole(name, seen):
+        raise Wrong(f"{site.name} has seen commits of {name} in part: {vector}")
+    expected = world.history.live(name, seen, more)
+    if live != expected:
+        raise Wrong(f"{site.name} holds {name} {_differ(live, expected)}")
+
+
+def check_rest(world: World) -> None:
+    """In the end all that hold a relation hold the same, digests say so, and views are those of the same rows."""
+    honest = [site for name, site in sorted(world.sites.items()) if world.is_honest(name)]
+    for name in world.program.relations:
+        holders = [site for site in honest if name in site.shares]
+        if not world.is_sound(name) or not holders:
+            continue
+        first = holders[0]
+        for site in holders:
+            if site.vector(name) != first.vector(name):
+                vectors = f"{site.vector(name)}, {first.vector(name)}"
+                raise Wrong(f"in the end {site.name} and {first.name} have seen different parts of {name}: {vectors}")
+            if site.live(name) != first.live(name):
+                raise Wrong(f"in the end {site.name} and {first.name} hold {name} differently")
+    for site in honest:
+        check_site(world, site)
+        _check_digests(world, site)
+
+
+def _check_digests(world: World, site: Site) -> None:
+    with site.store.writing() as connection:
+        head = serving.head(connection).version
+        alarms = [one[:3] for one in peers.alarms(connection) if world.is_sound(one[0])]
+        if alarms:
+            raise Wrong(f"{site.name} has alarms: {alarms}")
+        for name, stored in site.shares.items():
+            site.store.ledger.load(connection)
+            number = site.store.ledger.partition(connection, name).number
+            kept = serving.digest_of(connection, stored, number, head)
+            if kept != serving.sum_rows(connection, stored.all_rows()):
+                raise Wrong(f"{site.name} has kept another digest of {name} than its rows have")
+
+
+def expected_views(program: Any, tables: Mapping[str, list[Row]]) -> dict[str, Counter[Row]]:
+    """What the reference makes of these rows."""
+    return {name: Counter(found.rows) for name, found in evaluate_views(program, dict(tables)).items()}
+
+
+def includes(vector: Vector, other: Vector) -> bool:
+    """Whether a vector covers all that another one does."""
+    return all(vector.get(one, 0) >= upto for one, upto in other.items())
+
+
+def same(what: str, found: Counter[Row], expected: Counter[Row]) -> None:
+    """Raise Wrong unless these are the same rows."""
+    if not dict.__eq__(found, expected):
+        more, less = list((found - expected).elements()), list((expected - found).elements())
+        raise Wrong(f"{what} with {_listed(more)} too much, and without {_listed(less)}")
+
+
+def _differ(found: Live, expected: Live) -> str:
+    more = [item for item in found.items() if item not in expected.items()]
+    less = [item for item in expected.items() if item not in found.items()]
+    return f"with {_listed(more)} too much, and without {_listed(less)}"
+
+
+def _listed(rows: Iterable[Any]) -> str:
+    return ", ".join(sorted(map(repr, rows))[:5]) or "nothing"

@@ -1,0 +1,3 @@
+"""Liars."""
+from typing import Any
+def lie(world: Any, liar: Any, site: Any, seed: int) -> None: ...
