@@ -46,7 +46,7 @@ class Request:
     limit: int | None = None
     """The greatest number of rows and derivations in the page."""
     heard: Cursor = START
-    """The sender's latest version that the reader has heard of, in a page or a cut, of this transfer or another."""
+    """The latest version of the sender that the reader has heard of, in this transfer or another."""
 
 
 class Mode(Enum):

@@ -7,6 +7,16 @@ It is noticed when the store is opened, or by its peers:
 
 Then the numbers written since the opening become numbers of the new incarnation, in rows, log and vectors.
 Intuitively: the store is what it would be, had it noticed when it was opened.
+
+What is guaranteed:
+
+  a. Noticed at the opening: everything. The store gets back what others have, and nothing returns.
+  b. Noticed by its numbers before anybody has read what it wrote since: the same as a.
+  c. Noticed by a tag: the same as b. A direct reader of lost versions is never answered with other rows.
+  d. Read before it is noticed, or opened twice before: all stores become equal again, and no more.
+     A number then has two rows. Whoever holds one of them never asks for the other, and a removal
+     of one removes both. Rows that were read under their old dots are there twice; a bag counts them
+     twice. Digests find stores that differ, and repair makes them equal; a write may be lost unseen.
 """
 
 from collections.abc import Iterable

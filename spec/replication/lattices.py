@@ -2,6 +2,9 @@
 
 The tie-break of a column is its value. So equal stamps are no exception, and columns form a lattice:
 joining is associative, and what is shown does not depend on who joined which rows first.
+
+Of a deleted row no stamps are left. So where a key is deleted and written anew, a concurrent edit of
+the old row may win by its clock. And a row carries what its writer has seen, whoever wrote it.
 """
 
 from abc import abstractmethod

@@ -7,6 +7,7 @@ No reader sees the state between. The first commit is needed: a vector must cove
 A row names its author; a removal does not, so its right is that of the peer who told it.
 A row comes back unless the same cut has an accepted row for its key: that one has replaced it.
 Of a bag only one site may refuse: two would each add the row again.
+What an accepted author writes on top of a refused row is the accepted author's: its relay is believed.
 """
 
 from dataclasses import dataclass, replace

@@ -2,6 +2,7 @@
 
 A digest is the sum of a hash of each live row, kept as rows come and go, and travels beside the vector.
 It is a proof at run time: equality of replicas is checked at every meeting, not believed.
+Derivations have no digest. They follow from rows, and are read again when their rows are repaired.
 """
 
 from dataclasses import dataclass, replace

@@ -5,6 +5,10 @@ So a removal is told once, of the row, and every derivation that names the row g
 The example is a natural join of any number of parts; a part is a relation or again a view.
 
 A hollow input `~r` is the relation r without its values. It is replicated like any relation.
+
+A host of a view over views derives it from views that it hosts, hollow or not: then any upstream of a part
+feeds it. A host of the whole alone needs an upstream that derives the whole.
+Versions must not fall: a transfer goes by them, and would step over a derivation whose latest row goes.
 """
 
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ from spec.replication.relations import START
 from spec.replication.repairs import repaired
 from spec.replication.stores import opened
 from spec.replication.vectors import Dot
-from spec.replication.worlds import meetings
+from spec.replication.worlds import meetings, writing
 from spec.replication.worlds.checks import wrong_rows
 from spec.replication.worlds.hosting import Losses, wrong_views
 from spec.replication.worlds.meetings import PLAIN, pages
@@ -90,7 +90,7 @@ class Rewinds(Losses):
             goes_back: 8,
             reopens: 3,
             doubles: 1,
-            meetings.writes: 50,
+            writing.writes: 50,
             meetings.backs_up: 6,
             meetings.meets: 25,
             pages: 15,
@@ -119,6 +119,14 @@ class Rewinds(Losses):
             known = self.gone()
             super().settle()
 
+    def before_read(self, i: int, source: Site) -> None:
+        """Find out whether a reader of lost versions believes the store that has lost them."""
+        cursors = [
+            r.cursors.get(source.store.incarnation, START) for r in self.sites[i].store.relations.values()
+        ]
+        if any(c.version and source.store.tags.get(c.version) != c.tag for c in cursors):
+            self.wrong.append("a store that went back was believed by a reader of its lost versions")
+
     def before_merge(self, i: int, cut: Cut, source: Site) -> None:
         """Find out whether somebody believes a store that has not noticed that it went back."""
         if conflicts(self, i):
@@ -126,14 +134,9 @@ class Rewinds(Losses):
         for j, site in self.sites.items():
             if site.store.incarnation == cut.sender and conflicts(self, j):
                 self.exact = False
-        now = source in self.sites.values()
-        relations = self.sites[i].store.relations.values()
-        cursors = [relation.cursors.get(source.store.incarnation, START) for relation in relations]
-        if now and any(c.version and source.store.tags.get(c.version) != c.tag for c in cursors):
-            self.wrong.append("a store that went back was believed by a reader of its lost versions")
         if source.back and written_since(source):
             self.told.add(source.life)
-        if source.back and not now:
+        if source.back and source not in self.sites.values():
             self.exact = False
 
     def check(self, site: Site) -> list[str]:

@@ -8,7 +8,7 @@ from spec.replication.folders import folded, increment, mark, snapshot
 from spec.replication.kinds import AddWins, Bag, Keyed, Kind, Set
 from spec.replication.partitions import moving, partition, rehosted
 from spec.replication.views import View, held
-from spec.replication.worlds import meetings
+from spec.replication.worlds import meetings, writing
 from spec.replication.worlds.meetings import PLAIN, pages
 from spec.replication.worlds.sites import NOTHING, Site
 from spec.replication.worlds.world import Actions, World
@@ -75,8 +75,8 @@ def moves(world: World, i: int) -> None:
     names = sorted(world.sites[i].store.relations)
     if len(names) > 1:
         source, target = world.random.sample(names, 2)
-        meetings.transact(
-            world, i, moving(world.random.randrange(world.keys), meetings.value(world), source, target)
+        writing.transact(
+            world, i, moving(world.random.randrange(world.keys), writing.value(world), source, target)
         )
 
 
@@ -99,7 +99,7 @@ class Views(World):
     def actions(self) -> Actions:
         """Leave out what only view worlds with losses have."""
         return {
-            meetings.writes: 40,
+            writing.writes: 40,
             meetings.meets: 30,
             meetings.keeps: 6,
             meetings.delivers: 6,

@@ -1,4 +1,4 @@
-"""What may happen in a world: writes, meetings, transfers, late cuts, backups, copies, departures."""
+"""What may happen in a world: meetings, transfers, late cuts, backups, copies, departures."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -7,59 +7,16 @@ from spec.replication.answers import answer
 from spec.replication.cuts import Cut
 from spec.replication.endings import heard
 from spec.replication.incarnations import overtaken, went_back
-from spec.replication.lattices import Greatest, Merged, Union
 from spec.replication.merges import merged
 from spec.replication.repairs import alarms, repaired
 from spec.replication.rules import Rule, holds
-from spec.replication.stores import Store, without_logs
-from spec.replication.transactions import Delete, Forget, Insert, Statement, Written, write
+from spec.replication.stores import without_logs
 from spec.replication.transfers import Abandoned, assembled, begun, cut_for, request, staged
 from spec.replication.worlds.sites import NOTHING, Reading, Site
+from spec.replication.worlds.writing import writes
 
 if TYPE_CHECKING:
     from spec.replication.worlds.world import Actions, World
-
-
-def writes(world: "World", i: int) -> None:
-    """Write a transaction of one to three statements."""
-    names = [name for name in world.sites[i].store.relations if not name.startswith("~")]
-    if names:
-        number = world.random.choice([1, 1, 2, 3])
-        transact(world, i, [statement(world, world.random.choice(names)) for _ in range(number)])
-
-
-def statement(world: "World", name: str) -> Statement:
-    """Return a random statement."""
-    key, chance = world.random.randrange(world.keys), world.random.random()
-    if chance < 0.55:
-        return Insert(name, key, value(world))
-    return Forget(name, key) if chance > 0.85 and world.forgets else Delete(name, key)
-
-
-def value(world: "World") -> object:
-    """Return a value that fits the kind."""
-    match world.kind:
-        case Merged():
-            columns = world.random.sample("xyz", world.random.choice([1, 1, 2]))
-            return tuple((column, world.random.randrange(100)) for column in columns)
-        case Greatest() | Union():
-            return world.random.randrange(10)
-        case _:
-            return len(world.history.events)
-
-
-def transact(world: "World", i: int, statements: list[Statement]) -> None:
-    """Write a transaction, and record it."""
-    site = world.sites[i]
-    store, written = write(site.store, statements, now=world.random.randrange(50))
-    wrote(world, i, store, written)
-    world.counted("write")
-
-
-def wrote(world: "World", i: int, store: Store, written: list[Written]) -> None:
-    """Let a site have the store after its commit, and record what it wrote."""
-    site = world.sites[i]
-    world.sites[i] = replace(site, store=store, seen=world.history.record(site.seen, written, site.life))
 
 
 def meets(world: "World", i: int) -> None:
@@ -98,6 +55,7 @@ def turn(world: "World", reading: Reading, limit: int | None) -> Reading | None:
         if page.last is None:
             world.counted("page")
             return Reading(reader, sender, transfer)
+        world.before_read(reader, source)
         give(world, reader, assembled(transfer, page.last), source)
     except Abandoned:
         world.counted("abandoned")

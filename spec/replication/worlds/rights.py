@@ -6,7 +6,7 @@ from typing import cast
 from spec.replication.kinds import Bag, Set
 from spec.replication.publications import Published, State, published
 from spec.replication.refusals import NONE, Refused, undone
-from spec.replication.worlds import meetings
+from spec.replication.worlds import meetings, writing
 from spec.replication.worlds.meetings import PLAIN, pages
 from spec.replication.worlds.sites import NOTHING, Site
 from spec.replication.worlds.world import Actions, World
@@ -36,6 +36,8 @@ class Refusals(World):
     def actions(self) -> Actions:
         """Keep the sites: rights belong to incarnations."""
         gone = {meetings.restores, meetings.copies, meetings.leaves, meetings.repairs}
+        if self.star:  # a cut that comes from elsewhere would bring the rows of others
+            gone |= {meetings.keeps, meetings.delivers}
         return {**{action: often for action, often in PLAIN.items() if action not in gone}, pages: 15}
 
     def may_read(self, reader: int, sender: int) -> bool:
@@ -49,7 +51,7 @@ class Refusals(World):
         if refused is None:
             return
         store, written = undone(before.store, site.store, sender, refused)
-        meetings.wrote(self, i, store, written)
+        writing.wrote(self, i, store, written)
         for _ in written:
             self.counted("undone")
         if self.star and sender in refused.inserts & refused.removals:
@@ -118,12 +120,14 @@ class Publications(World):
 
     def actions(self) -> Actions:
         """Publish instead of writing rows."""
-        gone = {meetings.writes, meetings.copies}
+        gone = {writing.writes, meetings.copies}
         return {
             **{a: often for a, often in PLAIN.items() if a not in gone},
             publishes: 50,
             pages: 15,
+            meetings.backs_up: 8,
             meetings.restores: 8,
+            meetings.meets: 20,
         }
 
     def state(self, owner: str) -> State:
@@ -137,7 +141,7 @@ class Publications(World):
         """Publish a state."""
         site, owner = self.sites[i], self.owners[i]
         self.states[owner].append(state)
-        meetings.wrote(self, i, *published(site.store, "p", owner, state))
+        writing.wrote(self, i, *published(site.store, "p", owner, state))
         self.counted("published")
 
     def check(self, site: Site) -> list[str]:

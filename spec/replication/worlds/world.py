@@ -120,6 +120,9 @@ class World:
         self.wrong.append("a store is told that it went back, and did not")
         return i < 0
 
+    def before_read(self, i: int, source: Site) -> None:
+        """Note who reads."""
+
     def before_merge(self, i: int, cut: Cut, source: Site) -> None:
         """Note what will happen."""
 

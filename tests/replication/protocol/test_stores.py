@@ -1,0 +1,76 @@
+"""Three stores that write and meet at random agree, and talk no more than they must."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from tests.replication.stores import RELATIONS, VIEWS, Peer, some_rows
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_stores_that_have_met_agree_and_a_second_meeting_moves_nothing(seed):
+    rng = random.Random(seed)
+    stores = [Peer(name) for name in ("ann", "bob", "eve")]
+    for _ in range(40):
+        one, other = rng.sample(stores, 2)
+        if rng.random() < 0.6:
+            relation = rng.choice(RELATIONS)
+            verb = one.insert if rng.random() < 0.6 else one.delete
+            verb(relation, some_rows(rng, relation))
+            continue
+        one.sync(other)
+        for name in RELATIONS + VIEWS:
+            assert one.rows(name) == other.rows(name), name
+        again = one.sync(other)
+        assert (again.received_rows, again.sent_rows) == (0, 0)
+        assert one.digests() == other.digests()
+    for one, other in itertools.permutations(stores, 2):
+        one.sync(other)
+    for name in RELATIONS + VIEWS:
+        assert len({tuple(store.rows(name)) for store in stores}) == 1
+    assert not any(store.alarms() for store in stores)
+
+
+def test_where_nothing_is_new_little_is_said():
+    ann, bob = Peer("ann"), Peer("bob")
+    ann.insert("s", [(1, "x")])
+    for _ in range(3):
+        report = bob.sync(ann)
+    assert report.received_bytes + report.sent_bytes < 300
+
+
+def test_a_row_travels_to_a_reader_once_whoever_it_meets():
+    ann, bob, eve, zoe = (Peer(name) for name in ("ann", "bob", "eve", "zoe"))
+    ann.insert("s", [(number, "x") for number in range(1000)])
+    for other in (bob, eve):
+        other.sync(ann)
+    assert [zoe.sync(peer).received_rows for peer in (ann, bob, eve)] == [1000, 0, 0]
+
+
+def test_an_update_survives_a_deletion_that_has_not_seen_it():
+    ann, bob = Peer("ann"), Peer("bob")
+    ann.insert("k", [(1, "old", 0.0)])
+    bob.sync(ann)
+    ann.delete("k", [(1, None, None)])
+    bob.insert("k", [(1, "new", 1.0)])
+    bob.sync(ann)
+    assert ann.rows("k") == bob.rows("k") == [(1, "new", 1.0)]
+
+
+def test_a_reader_that_is_far_behind_is_told_what_lives(monkeypatch):
+    monkeypatch.setattr("everview.engines.sqlite.rows.taking.REMEMBERED", 0)
+    ann, bob, eve = Peer("ann"), Peer("bob"), Peer("eve")
+    ann.insert("w", [(number, "x") for number in range(200)])
+    for reader in (bob, eve):
+        reader.sync(ann)
+    bob.delete("w", [(number, "x") for number in range(0, 200, 2)])
+    ann.sync(bob)
+    ann.delete("w", [(number, "x") for number in range(1, 100, 2)])
+    ann.insert("w", [(1000, "y")])
+    bob.sync(ann)  # and forgets what went
+    eve.sync(bob)
+    assert eve.rows("w") == ann.rows("w") == bob.rows("w")
+    assert eve.digests()["w"] == ann.digests()["w"]
