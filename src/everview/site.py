@@ -24,6 +24,7 @@ from everview.engines.sqlite.watches import Callback, Change, Watch
 from everview.engines.sqlite.witnesses import Witnesses
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, ProgramError, StoreError
+from everview.language.conflicts import CONFLICTS, conflicts_schema
 from everview.language.correlation import scans_of
 from everview.language.evolution import Evolution
 from everview.language.keyed_rows import rows_by_key
@@ -33,16 +34,16 @@ from everview.language.relations import Relation
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
-from everview.replication.backlog import COUNTED
 from everview.replication.closing import Closing, checked_moment
 from everview.replication.evolving import comes_back, evolve_store
-from everview.replication.giving_up import checked_days
 from everview.replication.protocol.replica import Replica as DotReplica
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.standing import subject_of
 from everview.replication.transports.base import Transport
+from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.memory import MemoryTransport
-from everview.replication.transports.reach import Peer, sync_with
+from everview.replication.transports.reach import Peer, is_address, sync_with
 from everview.tables import html
 from everview.tables.table import Table
 
@@ -88,26 +89,16 @@ class Site:
         *,
         name: str = "",
         hosts: Iterable[str] | None = None,
-        expiry_days: int | None = None,
     ) -> Self:
         """Open a store, or create it; ":memory:" keeps it in memory.
 
         A new store needs a program. An existing one must have been made for the same program, which need
         not be given again. `hosts` names the relations and views that the site has, all if it is left out; a
-        view needs no inputs here, for other sites feed it. Naming more of them later adds those. A member of
-        whom nothing was heard for `expiry_days` days is given up; 90 at first, and then as last declared.
+        view needs no inputs here, for other sites feed it. Naming more of them later adds those.
         """
         if not os.fspath(path):
             raise StoreError("an empty path names no file; ':memory:' keeps a store in memory", path="")
-        days = None if expiry_days is None else checked_days(expiry_days)
-        site = cls(Store(os.fsdecode(path), program, name, hosts=hosts))
-        if days is not None:
-            try:
-                site.replica.declare_expiry(days)
-            except BaseException:
-                site.close()
-                raise
-        return site
+        return cls(Store(os.fsdecode(path), program, name, hosts=hosts))
 
     @property
     def program(self) -> Program:
@@ -136,10 +127,8 @@ class Site:
         A keyed relation takes keys or rows, matched by key; a bag loses one copy for each row given.
         """
         target = self._relation(relation)
-        if target.is_keyed:
-            checked = rows_by_key(target, rows)
-        else:
-            checked = check_rows(relation, target.schema, rows)
+        by_key = target.is_keyed
+        checked = rows_by_key(target, rows) if by_key else check_rows(relation, target.schema, rows)
         return self._writing.run(lambda: self._writing.delete(target, checked)) if checked else 0
 
     def close_windows(self, until: dt.datetime, relations: Iterable[str] | None = None) -> int:
@@ -238,6 +227,21 @@ class Site:
         awaited = self._replica.awaited(name)
         return f"{text}\n\n{awaited}" if awaited else text
 
+    def conflicts(self, relation: str) -> list[dict[str, Any]]:
+        """Return the rows of a relation that another row of their key has beaten, with `author` and `time`.
+
+        They were written by sites that had not heard of each other, and are kept until the key is written
+        again. The author is the site's name, or its incarnation if it has none. Where the relation has such a
+        column itself they are `everview_author` and `everview_time`. `everview.conflicts` has all in SQL.
+        """
+        target = self._relation(relation)
+        self._require_dots(CONFLICTS)
+        if not target.is_keyed:
+            raise DataError(f"{relation} has no PRIMARY KEY: no row of it beats another", relation=relation)
+        names = [field.name for field in conflicts_schema(target)]
+        rows = self._reading.conflicts(target, inside=self._inside)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
     def watch(self, name: str, callback: Callback) -> Watch:
         """Call `callback([(row, weight), …])` after each commit that changes a relation or view.
 
@@ -259,7 +263,7 @@ class Site:
     def status(self) -> dict[str, Any]:
         """Return what there is to know about the store: its name, size, commits, and failed expressions."""
         found = self._reading.status(inside=self._inside)
-        return found if self._inside else found | {"replication": self._replica.status(counted=COUNTED)}
+        return found if self._inside else found | {"replication": self._replica.status()}
 
     # Other sites
 
@@ -280,15 +284,32 @@ class Site:
         self._require_no_transaction()
         return sync_with(self.replica, peer, token=token, ca=ca, progress=progress)
 
-    def expire(self, member: str) -> str:
-        """Give a member up that will not come back, or not soon; return its incarnation.
+    def repair(
+        self,
+        relation: str,
+        peer: Peer,
+        *,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+    ) -> SyncReport:
+        """Read a relation or view again, whole, from a peer that is right; return what that moved.
 
-        It is named by its name or incarnation, as `status` has them; DataError with those there are if it is
-        not one. Nobody waits for it any longer. Should it come back it joins again by a snapshot, and what it
-        wrote that nobody had seen is kept.
+        It is for when `status` has an alarm: both have seen the same, and hold different rows. Afterwards the
+        rows here are the peer's, and those that others have written since. DataError for a name that is not
+        hosted here, or that other sites tell nothing of.
         """
         self._require_no_transaction()
-        return self._replica.give_up(member)
+        self._hosted(relation)
+        streams = [stream for stream in self.replica.shares if subject_of(stream) == relation]
+        if not streams:
+            raise DataError(
+                f"{relation} is computed here, from other relations: repair those", relation=relation
+            )
+        if _is_folder(peer):
+            raise DataError("files in a folder do not say which rows are right; name a server or a site")
+        report = self.sync(peer, token=token, ca=ca)
+        with self.replica.repairing(streams):
+            return report + self.sync(peer, token=token, ca=ca)
 
     def transport(self, on_progress: OnProgress | None = None) -> Transport:  # noqa: ARG002 - it is there at once
         """Return the way to this site for others in this process."""
@@ -415,7 +436,10 @@ class Site:
         """A statement over what is hosted here."""
         statement = self.program.bind(sql)
         for name in dict.fromkeys(scans_of(statement.plan)):
-            self._hosted(name)
+            if name == CONFLICTS:
+                self._require_dots(name)
+            else:
+                self._hosted(name)
         return statement
 
     def _asked(self, sql: str, params: Parameters) -> tuple[Schema, list[tuple[Any, ...]]]:
@@ -440,6 +464,10 @@ class Site:
         """Value what lay in the future and does no longer."""
         if self._replica.due and not self._inside:
             self._replica.tick()
+
+    def _require_dots(self, name: str) -> None:
+        if not self._store.dots:
+            raise DataError(f"{name} needs a store of rows under dots", relation=name)
 
     def _relation(self, name: str) -> Relation:
         found = self.program.relations.get(name)
@@ -467,3 +495,9 @@ class Site:
             + html.table(("", "name", "rows", "columns"), rows, numbers=(False, False, True, False))
             + html.note(f"{state['commits']:,} commits; incarnation {state['incarnation']}")
         )
+
+
+def _is_folder(peer: Peer) -> bool:
+    if isinstance(peer, str | os.PathLike):
+        return not is_address(os.fspath(peer))
+    return isinstance(peer, FolderTransport)

@@ -27,6 +27,7 @@ COMMANDS = [
     "why",
     "explain",
     "status",
+    "conflicts",
     "sync",
     "serve",
 ]
@@ -36,8 +37,8 @@ COMMANDS += [
     "backup",
     "restore",
     "migrate",
-    "expire",
     "doctor",
+    "repair",
     "package",
     "simulate",
     "console",

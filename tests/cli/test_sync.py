@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import everview as ev
 from everview.cli import page_meter, patient, sync_meter
 from everview.cli.app import app
+from everview.cli.peers import print_replication
 from everview.replication.report import Progress
 from everview.replication.tokens import hash_of
 
@@ -37,8 +38,8 @@ def test_a_folder(stores, run):
         "sent_bytes",
         "received_bytes",
         "skipped_files",
+        "skipped",
         "denied",
-        "held_up",
     }
     run("sync", "--store", "a.db", "stick")
     assert places(run, "a.db") == places(run, "b.db") == ["a", "b"]
@@ -154,47 +155,40 @@ def test_watching_a_peer_that_is_not_there_says_so_once(stores):
         assert watcher.stderr.read() == ""
 
 
+def test_files_that_were_skipped_are_named(stores, run, here):
+    run("sync", "--store", "a.db", "stick")
+    (snapshot,) = [one for one in (here / "stick").rglob("*") if one.is_file() and one.stat().st_size > 100]
+    snapshot.write_bytes(snapshot.read_bytes()[:-9])
+    assert f"; 1 file skipped: {snapshot.parent.name}/{snapshot.name}\n" in run("sync", "--store", "b.db", "stick")
+
+
 def test_status_tells_of_others(stores, run):
-    assert "member" not in run("status", "a.db")
-    for store in ("a", "b", "a", "b"):
-        run("sync", "--store", f"{store}.db", "stick")
+    alone = run("status", "a.db")
+    assert not any(line.startswith(("peer", "site", "alarm", "refused")) for line in alone.splitlines())
     with serving("--store", "a.db", "--insecure") as (_, address):
         run("sync", "--store", "b.db", address)
-    run("insert", "b.db", "visit", "-", "-f", "csv", stdin="id,place\n9,late\n")
     run("delete", "b.db", "visit", "-", "-f", "csv", stdin="id,place\n1,a\n")
     found = run("status", "b.db")
     assert f"peer      {address}  a (" in found
-    assert "answered just now" in found
-    assert "read up to " in found
-    assert "2 commits behind" in found
-    assert "held      visit  1 dead row  waiting for a" in found
+    (site,) = [line for line in found.splitlines() if line.startswith("site")]
+    assert site.startswith("site      a (")
+    assert site.endswith("  synced just now  rows seen of visit")
+    assert "removals kept:      visit 1\n" in found
     state = json.loads(run("status", "b.db", "--json"))["replication"]
-    (member,) = state["members"]
-    assert (member["name"], member["lag"]) == ("a", 2)
+    (peer,), (site,) = state["peers"], state["sites"]
+    assert (peer["address"], peer["name"], peer["synced_us"]) == (address, "a", site["synced_us"])
+    assert (site["name"], site["names"], site["seen"]) == ("a", ["visit"], {"visit": 1})
+    assert site["incarnation"] == peer["incarnation"] != state["incarnation"]
+    assert state["alarms"] == state["refused"] == []
 
 
-def test_status_says_over_whom_a_transaction_may_arrive_in_halves(stores, run):
-    assert "halves" not in run("status", "b.db")
-    with (
-        ev.Site.open("a.db") as a,
-        ev.Site.open("b.db") as b,
-        ev.Site.open("half.db", a.program, name="half", hosts={"visit", "tag"}) as half,
-    ):
-        half.sync(a)
-        b.sync(half)
-        incarnation = half.status()["incarnation"]
-    said = (
-        "halves of a transaction may arrive separately: half ({}) passes on tag, visit, but not link, person"
-    )
-    assert f"in part:            {said.format(incarnation[:8])}\n" in run("status", "b.db")
-    (told,) = json.loads(run("status", "b.db", "--json"))["replication"]["halves"]
-    assert told == {
-        "incarnation": incarnation,
-        "name": "half",
-        "passes": ["tag", "visit"],
-        "lacks": ["link", "person"],
-        "read": True,
-    }
+def test_status_tells_of_refused_rows(capsys):
+    one = {"stream": "seen", "row": '{"site": "b"}', "why": "b has not written it", "writer": "a", "refused_by": "b"}
+    nothing = {"peers": [], "sites": [], "alarms": [], "removals": {}, "staged_pages": 0}
+    print_replication({**nothing, "refused": [one] * 5})
+    line, *_, last = capsys.readouterr().out.splitlines()
+    assert line == 'refused:            seen {"site": "b"}, written by a: b has not written it (refused by b)'
+    assert last.endswith("and 2 more rows")
 
 
 class Clock:

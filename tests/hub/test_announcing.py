@@ -71,7 +71,8 @@ def test_a_device_gets_the_result_and_no_base_rows(world):
 
 def test_a_view_of_another_authority_passes_through_the_hub(world):
     hub, _, (_, shop, plant) = world
-    plant.sync(hub)
+    for _ in range(2):  # what follows from the rows that came is told by the next sync
+        plant.sync(hub)
     shop.sync(hub)
     assert shop.rows("seen") == plant.rows("seen") != []
 

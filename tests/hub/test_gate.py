@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from tests.hub.gates import CATALOG, PROGRAM, World, run
 
+from everview.engines.sqlite.store import DOTS
 from everview.errors import StoreError, SyncError
 from everview.hub import exporting
 from everview.hub.inbox import read_mark
@@ -36,7 +37,8 @@ def test_what_others_collected_meanwhile_leaves_a_hub_that_was_put_back(tmp_path
     for _ in range(2):
         for site in (a, b):
             world.sync(site)
-    assert all(replica.collect() for replica in (a.replica, b.replica, world.gate.replica))
+    if not DOTS:  # else there is nothing to collect but tombstones of sets
+        assert all(replica.collect() for replica in (a.replica, b.replica, world.gate.replica))
     world.put_back()
     assert world.model.rows("s") == rows["s"]
     world.end()

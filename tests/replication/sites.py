@@ -5,7 +5,7 @@ import random
 from contextlib import contextmanager
 
 from everview.engines.sqlite.environment import Environment
-from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.store import DOTS, Store
 from everview.language.program import Program
 from everview.site import Site
 
@@ -34,8 +34,13 @@ class World:
         return Environment(
             now_us=lambda: int((self.seconds + skew) * 1_000_000),
             tag=lambda: self.random.getrandbits(53),
-            incarnation=lambda: f"{next(self._counter):02d}-{self.random.getrandbits(32):08x}",
+            incarnation=self._incarnation,
         )
+
+    def _incarnation(self):
+        if DOTS:  # eight bytes
+            return f"{next(self._counter):06x}{self.random.getrandbits(40):010x}"
+        return f"{next(self._counter):02d}-{self.random.getrandbits(32):08x}"
 
     def site(self, name, path=":memory:", *, program=PROGRAM, skew=0, hosts=None):
         return Site(Store(str(path), program, name, hosts=hosts, environment=self.environment(skew)))

@@ -1,4 +1,4 @@
-"""Durations as people write them: 5s, 500ms, 2m, or plain seconds; or whole days, 90d."""
+"""Durations as people write them: 5s, 500ms, 2m, or plain seconds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 
 import typer
 
-__all__ = ["days", "seconds", "whole_days"]
+__all__ = ["seconds"]
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", re.ASCII)
-DAYS = re.compile(r"(\d{1,9})d", re.ASCII)
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -20,16 +19,3 @@ def seconds(text: str) -> float:
     if found <= 0:
         raise typer.BadParameter(f"{text!r} is no duration; say 5s, 500ms or 2m")
     return found
-
-
-def days(text: str | None) -> int | None:
-    """Read a whole number of days, at least one; None if nothing is said."""
-    return None if text is None else whole_days(text)
-
-
-def whole_days(text: str) -> int:
-    """Read a whole number of days, at least one."""
-    match = DAYS.fullmatch(text.strip())
-    if match is None or int(match[1]) < 1:
-        raise typer.BadParameter(f"{text!r} is no whole number of days, at least one; say 90d")
-    return int(match[1])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from everview.cli.durations import whole_days
 from everview.cli.listening import (
     AllowWrite,
     Cert,
@@ -87,10 +86,6 @@ def hub(  # noqa: PLR0913 - as many as there are options
         int,
         typer.Option("--backlog", metavar="ROWS", min=1, help="Refuse pushes while more rows wait."),
     ] = 2_000_000,
-    expiry: Annotated[
-        str,
-        typer.Option("--expiry", metavar="DAYS", help="Give up a member that was not heard of for so long."),
-    ] = "90d",
     host: Host = "127.0.0.1",
     port: Port = 8440,
     tokens: TokensFile = None,
@@ -109,7 +104,6 @@ def hub(  # noqa: PLR0913 - as many as there are options
     Example: everview hub --store /data/rescue --program rescue.sql --port 8440 --tokens tokens.toml
     """
     check_tokens(tokens, insecure=insecure)
-    limit = whole_days(expiry)
     if not _MASTER.fullmatch(master.strip()):
         raise typer.BadParameter(f"{master!r} is no master of Spark's; say local[*] or spark://host:port")
     settings = dict(_setting(one) for one in conf or [])
@@ -140,7 +134,6 @@ def hub(  # noqa: PLR0913 - as many as there are options
                 spark=spark,
                 name=name,
                 freshness=freshness,
-                expiry_days=limit,
                 options=options or None,
             )
         )

@@ -16,7 +16,7 @@ from everview.errors import StoreError
 if TYPE_CHECKING:
     from everview.site import Site
 
-__all__ = ["Debug", "Expiry", "Json", "Store", "StoreOption", "count", "open_store", "print_json", "size"]
+__all__ = ["Debug", "Json", "Store", "StoreOption", "count", "open_store", "print_json", "size"]
 
 _SQLITE = b"SQLite format 3\0"
 """How every store begins."""
@@ -38,19 +38,10 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for p
 Debug: TypeAlias = Annotated[
     bool, typer.Option("--debug", callback=_remember, help="On an error, show the traceback.")
 ]
-Expiry: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--expiry",
-        metavar="DAYS",
-        help="Give up a member that was not heard of for so long, such as 90d; the store remembers it.",
-        show_default="as before; 90d at first",
-    ),
-]
 
 
-def open_store(path: Path, expiry_days: int | None = None) -> Site:
-    """The site of an existing store; with another limit after which absent members are given up, if said."""
+def open_store(path: Path) -> Site:
+    """The site of an existing store."""
     from everview.site import Site  # noqa: PLC0415 - not needed for --help
 
     if not path.is_file():
@@ -67,7 +58,7 @@ def open_store(path: Path, expiry_days: int | None = None) -> Site:
         begins = file.read(len(_SQLITE))
     if begins and begins != _SQLITE and begins.isascii():
         raise StoreError(f"{path} is a text; name the file that `everview init` has made", path=str(path))
-    return Site.open(path, expiry_days=expiry_days)
+    return Site.open(path)
 
 
 def print_json(value: Any) -> None:

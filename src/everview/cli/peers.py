@@ -5,162 +5,92 @@ from __future__ import annotations
 import datetime as dt
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from everview.cli.options import count, size
-from everview.planner.published import view_of
+from everview.replication.standing import subject_of
 
 __all__ = ["print_replication", "site_name"]
-
-_EXPIRY_DAYS = 90
-"""What goes without saying."""
 
 _LEAST = 8
 """So many digits of an incarnation tell it from the others."""
 
 _SHOWN = 3
-"""So many of the sites of which the same is to be said are named."""
+"""So many refused rows are shown."""
 
 
 def print_replication(state: Mapping[str, Any]) -> None:
-    """Print peers, members with their lag, what is held back for whom, and what waits; nothing if alone."""
-    alone = not (state["peers"] or state["members"] or state["readers"] or state["waits_for"])
-    if not alone or state["expiry_days"] != _EXPIRY_DAYS:
-        limit = count(state["expiry_days"], "day")
-        sys.stdout.write(f"{'given up:':20}members not heard of for {limit}\n")
-    if alone:
-        return
-    for sites, streams in _by_sites(state["waits_for"]).items():
-        names = ", ".join(_names(streams))
-        what = f", before it exchanges {names} with other groups"
-        if set(streams) <= set(state["provisional"]):
-            what = f", or whoever else answers, to be listed for {names}"
-        sys.stdout.write(f"{'waits for:':20}{' or '.join(sites)}{what}\n")
+    """Print peers, sites whose rows were seen, alarms, refused rows and what is remembered; nothing if alone."""
     _print_table(
         "peer",
-        [
-            (
-                peer["address"],
-                site_name(peer),
-                f"answered {_ago(peer['synced_us'])}",
-                _cursors(peer["cursors"]),
-            )
-            for peer in state["peers"]
-        ],
+        [(peer["address"], site_name(peer), f"synced {_ago(peer['synced_us'])}") for peer in state["peers"]],
     )
-    _print_table("member", [_member(member) for member in state["members"]])
-    _print_table("reader", [_member(reader) for reader in state["readers"]])
-    for line in _halves(state["halves"]):
-        sys.stdout.write(f"{'in part:':20}{line}\n")
-    _print_table("published", [_published(name, view) for name, view in state["published"].items()])
-    _print_table("held", [_held(name, held) for name, held in _by_name(state["held"]).items()])
-    for label, number in (
-        ("from the future", state["from_the_future"]),
-        ("rows not allowed", state["dropped_rows"]),
-    ):
-        if number:
-            sys.stdout.write(f"{label + ':':20}{count(number, 'row')}\n")
+    _print_table("site", [_site(site) for site in state["sites"]])
+    _print_table("published", [_published(name, view) for name, view in state.get("published", {}).items()])
+    _print_table("window", _windows(state.get("windows")))
+    for alarm in state["alarms"]:
+        name = subject_of(alarm["relation"]) + (f" {alarm['partition']}" if alarm["partition"] else "")
+        sys.stdout.write(
+            f"{'alarm:':20}{name} differs from that of {alarm['peer']}, although both have seen the same "
+            f"(noticed {_ago(alarm['noticed_us'])}); `everview repair` reads it again\n"
+        )
+    _print_refused(state["refused"])
+    removed: dict[str, int] = {}
+    for stream, number in state["removals"].items():
+        removed[subject_of(stream)] = removed.get(subject_of(stream), 0) + number
+    if removed:
+        told = ", ".join(f"{name} {number:,}" for name, number in sorted(removed.items()))
+        sys.stdout.write(f"{'removals kept:':20}{told}\n")
     if state["staged_pages"]:
         pages = f"{count(state['staged_pages'], 'page')} of a cut that has not ended"
         sys.stdout.write(f"{'staged:':20}{pages} ({size(state['staged_bytes'])})\n")
 
 
-def _member(member: Mapping[str, Any]) -> tuple[str, ...]:
-    if member["expired"]:
-        lag = "expired"
-    else:
-        lag = f"{count(member['lag'], 'commit')} behind" if member["lag"] else "has everything"
-        lag += _waiting(member.get("waiting"))
-    holds = ", ".join(_names(member["holds"]))
-    return site_name(member), lag, f"heard {_ago(member['heard_us'])}", f"holds {holds}"
-
-
-def _waiting(waiting: Mapping[str, Any] | None) -> str:
-    """What there is to be sent; of who reads published views nobody counts it."""
-    if waiting is None or not waiting["rows"]:
-        return ""
-    more = "more than " if waiting["more"] else ""
-    return f", {more}{count(waiting['rows'], 'row')} wait{'s' if waiting['rows'] == 1 else ''}"
-
-
-def _halves(halves: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Over whom a transaction may arrive in two, and which: those that pass on the same together."""
-    over: dict[tuple[str, str, bool], list[str]] = {}
-    for one in halves:
-        passes = ", ".join(n if n not in one["lacks"] else f"a part of {n}" for n in one["passes"])
-        lacks = ", ".join(n if n not in one["passes"] else f"all of {n}" for n in one["lacks"])
-        over.setdefault((passes, lacks, one["read"]), []).append(site_name(one))
-    return [
-        "halves of a transaction may arrive separately: "
-        f"{_some(sites)}{'' if read else ', by way of others,'} "
-        f"pass{'es' if len(sites) == 1 else ''} on {passes}, but not {lacks}"
-        for (passes, lacks, read), sites in over.items()
-    ]
-
-
-def _some(sites: list[str]) -> str:
-    """The first few of many."""
-    if len(sites) <= _SHOWN:
-        return " and ".join(filter(None, (", ".join(sites[:-1]), sites[-1])))
-    return f"{', '.join(sites[:_SHOWN])} and {len(sites) - _SHOWN:,} more"
-
-
-def _names(streams: Iterable[str]) -> list[str]:
-    """The relations and views that streams tell of, each once."""
-    return sorted(set(map(view_of, streams)))
-
-
-def _by_sites(waits: Mapping[str, Iterable[str]]) -> dict[tuple[str, ...], list[str]]:
-    """Who is waited for → what for."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for stream, sites in waits.items():
-        found.setdefault(tuple(sites), []).append(stream)
-    return found
-
-
-def _by_name(held: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """What is held of a view, of all its streams together."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for stream, one in held.items():
-        name = view_of(stream)
-        before = found.get(name, {"dead_rows": 0, "waiting_for": []})
-        found[name] = {
-            "dead_rows": before["dead_rows"] + one["dead_rows"],
-            "waiting_for": sorted({*before["waiting_for"], *one["waiting_for"]}),
-        }
-    return found
+def _site(site: Mapping[str, Any]) -> tuple[str, ...]:
+    met = f"synced {_ago(site['synced_us'])}" if site["synced_us"] else "not dialled from here"
+    names = ", ".join(name for name in site["names"] if not name.startswith("everview_"))
+    return site_name(site), met, f"rows seen of {names}" if names else "no rows seen"
 
 
 def _published(name: str, view: Mapping[str, Any]) -> tuple[str, ...]:
     if view["contested"]:
         return name, "by this site", f"and by another called {view['authority']}: only one may be"
     by = "by this site" if view["publishes"] else f"by {view['authority']}"
-    return name, by, f"as of its commit {view['mark']:,}" if view["epoch"] else "nothing has come yet"
+    return name, by, f"epoch {view['epoch']}" if view["epoch"] else "nothing has come yet"
 
 
-def _held(relation: str, held: Mapping[str, Any]) -> tuple[str, ...]:
-    waiting = ", ".join(held["waiting_for"])
-    return relation, count(held["dead_rows"], "dead row"), f"waiting for {waiting}" if waiting else "stable"
+def _windows(windows: Mapping[str, Any] | None) -> list[tuple[str, ...]]:
+    """How far each source has closed each windowed relation, and how much of that is final here."""
+    if windows is None:
+        return []
+    found: list[tuple[str, ...]] = []
+    for name, relation in windows["relations"].items():
+        for source, one in relation["sources"].items():
+            closed = f"closed up to {one['closed']}" if one["closed"] else "not closed yet"
+            final = f"final here up to {one['final']}" if one["final"] else "nothing final here"
+            found.append((name, source, closed, final))
+        if relation["late_rows"]:
+            found.append((name, "", count(relation["late_rows"], "row") + " came too late", ""))
+    if not windows["in_charge"]:
+        found.append(("", "", "this store does not write as its source until take_charge()", ""))
+    return found
+
+
+def _print_refused(rows: list[Mapping[str, Any]]) -> None:
+    for one in rows[:_SHOWN]:
+        writer = f", written by {one['writer']}" if one["writer"] else ""
+        by = f" (refused by {one['refused_by']})" if one["refused_by"] else ""
+        name = subject_of(one["stream"])
+        sys.stdout.write(f"{'refused:':20}{name} {one['row']}{writer}: {one['why']}{by}\n")
+    if len(rows) > _SHOWN:
+        sys.stdout.write(f"{'':20}and {count(len(rows) - _SHOWN, 'more row')}\n")
 
 
 def site_name(site: Mapping[str, Any]) -> str:
     """A site as people see it: its name, and enough of its incarnation."""
     short = str(site["incarnation"])[:_LEAST]
     return f"{site['name']} ({short})" if site["name"] else short
-
-
-def _cursors(cursors: Mapping[str, int]) -> str:
-    """Mostly a site has read all streams equally far."""
-    if not cursors:
-        return "nothing read"
-    if len(set(cursors.values())) == 1:
-        return f"read up to {next(iter(cursors.values())):,}"
-    least: dict[str, int] = {}
-    for stream, head in cursors.items():
-        name = view_of(stream)
-        least[name] = min(head, least.get(name, head))
-    return "read up to " + ", ".join(f"{name} {head:,}" for name, head in least.items())
 
 
 def _ago(microseconds: int) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.durations import days
 from everview.cli.missing import missing_file
-from everview.cli.options import Debug, Expiry, Json, count, print_json
+from everview.cli.options import Debug, Json, count, print_json
 from everview.errors import EverviewError, ProgramError, StoreError
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ def init(
             show_default="all",
         ),
     ] = None,
-    expiry: Expiry = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
 ) -> None:
@@ -57,12 +55,9 @@ def init(
     """
     from everview.site import Site  # noqa: PLC0415 - not needed for --help
 
-    limit = days(expiry)
     if program is None:
         if hosts:
             raise StoreError("--hosts goes with --program; a project's site hosts all there is")
-        if limit is not None:
-            raise StoreError("--expiry goes with --program; give it to `everview sync` or `serve` later")
         _init_project(store, name, as_json=as_json)
         return
     loaded = loaded_program(program)
@@ -71,7 +66,7 @@ def init(
     chosen = set(hosts) if hosts else None
     for one in hosts or []:
         loaded.schema(one)  # an unknown one is refused before there is a file
-    with Site.open(store, loaded, name=name, hosts=chosen, expiry_days=limit) as site:
+    with Site.open(store, loaded, name=name, hosts=chosen) as site:
         state = site.status()
     if as_json:
         wanted = ("path", "name", "incarnation", "program")

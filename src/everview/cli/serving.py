@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from everview.cli.durations import days, seconds
+from everview.cli.durations import seconds
 from everview.cli.listening import (
     AllowWrite,
     Cert,
@@ -23,7 +23,7 @@ from everview.cli.listening import (
     say_ready,
 )
 from everview.cli.logs import LogFormat, LogFormatOption, LogLevel, LogLevelOption, logging_to_stderr
-from everview.cli.options import Debug, Expiry, Json, StoreOption, open_store, print_json
+from everview.cli.options import Debug, Json, StoreOption, open_store, print_json
 from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.cli.programs import loaded_program
 from everview.cli.syncing import Authority
@@ -60,7 +60,6 @@ def serve(  # noqa: PLR0913 - as many as there are options
         str, typer.Option("--every", metavar="TIME", help="Sync with peers at least this often.")
     ] = "5s",
     ca: Authority = None,
-    expiry: Expiry = None,
     peer_tokens: PeerTokens = None,
     allow_write: AllowWrite = False,
     log_format: LogFormatOption = LogFormat.TEXT,
@@ -72,7 +71,7 @@ def serve(  # noqa: PLR0913 - as many as there are options
     Example: everview serve --store rescue.db --program rescue.sql --port 8440 --tokens tokens.toml
     """
     check_tokens(tokens, insecure=insecure)
-    pause, limit = seconds(every), days(expiry)
+    pause = seconds(every)
     from everview.cli.staying import staying  # noqa: PLC0415 - not needed for --help
     from everview.cli.stopping import until_stopped  # noqa: PLC0415
     from everview.console import Console, SiteSubject  # noqa: PLC0415
@@ -82,10 +81,10 @@ def serve(  # noqa: PLR0913 - as many as there are options
     with ExitStack() as stack:
         stack.enter_context(logging_to_stderr(log_format, log_level))
         if program is None:
-            site = stack.enter_context(open_store(store, limit))
+            site = stack.enter_context(open_store(store))
         else:
             parsed = loaded_program(program)
-            site = stack.enter_context(Site.open(store, parsed, name=name, expiry_days=limit))
+            site = stack.enter_context(Site.open(store, parsed, name=name))
         access = None if tokens is None else Tokens(tokens, program=site.program)
         ways = reach_all(peer or [], ca=ca, tokens=peer_tokens)
         service = SiteService(site.replica)

@@ -23,7 +23,7 @@ __all__ = ["staying"]
 class _Teller:
     """Prints reports that moved something, and each error once until something works again.
 
-    What is not allowed, and whom a site waits for, is said when that changes.
+    What is not allowed is said when that changes.
 
     Who is away is no error: it is tried again until it is there.
     """
@@ -33,16 +33,13 @@ class _Teller:
         self._lock = threading.Lock()
         self._said: dict[str, str] = {}
         self._denied: dict[str, tuple[Denied, ...]] = {}
-        self._held_up: dict[str, str] = {}
 
     def report(self, peer: str, report: SyncReport) -> None:
         with self._lock:
             back = self._said.pop(peer, None)
             denied = self._denied.get(peer, ()) != report.denied
             self._denied[peer] = report.denied
-            held_up = self._held_up.get(peer, "") != report.held_up
-            self._held_up[peer] = report.held_up
-            if back is not None or denied or held_up or report.sent_rows or report.received_rows:
+            if back is not None or denied or report.sent_rows or report.received_rows:
                 show_report(peer, report, as_json=self._as_json, denied=denied)
 
     def error(self, peer: str, error: EverviewError) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.durations import days, seconds
+from everview.cli.durations import seconds
 from everview.cli.logs import warning_once
-from everview.cli.options import Debug, Expiry, Json, StoreOption, count, open_store, print_json, size
+from everview.cli.options import Debug, Json, StoreOption, count, open_store, print_json, size
 from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.errors import EverviewError, SyncError
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from everview.site import Site
 
 __all__ = ["sync"]
+
+_SHOWN = 3
+"""So many files that were skipped are named."""
 
 Peers = Annotated[
     list[str],
@@ -48,7 +52,6 @@ def sync(
         str, typer.Option("--every", metavar="TIME", help="With --watch, sync at least this often.")
     ] = "5s",
     ca: Authority = None,
-    expiry: Expiry = None,
     peer_tokens: PeerTokens = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - its callback has taken note of it
@@ -60,8 +63,8 @@ def sync(
 
     Example: everview sync --store rescue.db https://base.example:8443 /media/stick/rescue
     """
-    pause, limit = seconds(every), days(expiry)
-    with warning_once(), open_store(store, limit) as site, ExitStack() as stack:
+    pause = seconds(every)
+    with warning_once(), open_store(store) as site, ExitStack() as stack:
         ways = reach_all(peers, ca=ca, tokens=peer_tokens)
         for way in ways:
             stack.callback(way.close)
@@ -89,17 +92,21 @@ def _once(site: Site, way: Transport, *, as_json: bool) -> EverviewError | None:
             return error
         return SyncError(f"cannot sync with {way.peer}: {error}", peer=way.peer)
     show_report(way.peer, report, as_json=as_json)
-    _warn_of_namesakes(site)
+    _warn_of_namesake(site, way.peer)
     return None
 
 
-def _warn_of_namesakes(site: Site) -> None:
+def _warn_of_namesake(site: Site, address: str) -> None:
     """Names are labels, and two sites may have one; but tokens, owners and `why` go by them."""
-    members = site.replica.members()["members"]
-    if site.name and any(one["name"] == site.name and not one["expired"] for one in members):
+    peers = site.replica.status()["peers"]
+    former = set(site.replica.former)
+    if site.name and any(
+        one["address"] == address and one["name"] == site.name and one["incarnation"] not in former
+        for one in peers
+    ):
         typer.echo(
-            f"warning: another site is called {site.name}, too, and tokens, owners and `why` go by names; "
-            "make one of them anew with --name, or put it back from a backup with `everview restore --name`",
+            f"warning: {address} is called {site.name}, too, and tokens, owners and `why` go by names; "
+            "make one of the two anew with --name, or put it back from a backup with `everview restore --name`",
             err=True,
         )
 
@@ -110,22 +117,27 @@ def show_report(peer: str, report: SyncReport, *, as_json: bool, denied: bool = 
         print_json({"peer": peer, **report_object(report)})
         return
     skipped = f"; {count(report.skipped_files, 'file')} skipped" if report.skipped_files else ""
+    skipped += f": {_listed(report.skipped)}" if report.skipped else ""
     sys.stdout.write(
         f"{peer}: {count(report.received_rows, 'row')} received ({size(report.received_bytes)}), "
         f"{count(report.sent_rows, 'row')} sent ({size(report.sent_bytes)}){skipped}\n"
     )
     if denied and report.denied:
         sys.stdout.write(f"not allowed at {peer}: {report.told_denied()}\n")
-    if report.held_up:
-        sys.stdout.write(f"not agreed with {peer} yet: {report.held_up}\n")
     sys.stdout.flush()
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few of many names."""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def report_object(report: SyncReport) -> dict[str, Any]:
     """Return a report as JSON has it."""
     from dataclasses import asdict  # noqa: PLC0415
 
-    return asdict(report)
+    return {name: value for name, value in asdict(report).items() if name != "held_up"}
 
 
 def _go_on(site: Site, ways: list[Transport], pause: float, *, as_json: bool) -> None:

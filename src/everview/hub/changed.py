@@ -33,12 +33,12 @@ def noting_ddl(stored: StoredRows | StoredRelation) -> list[str]:
         return changed_before.noting_ddl(stored)
     gone, name = gone_table(stored), stored.table.name
     columns = zip(stored.table.columns, stored.table.schema, strict=True)
-    fields = ["seq INTEGER PRIMARY KEY", *(f"{column} {column_type(field.type)}" for column, field in columns)]
+    fields = [f"{column} {column_type(field.type)}" for column, field in columns]
     noted = _named_by(stored)
     note = f"INSERT INTO {gone} ({', '.join(noted)}) VALUES ({', '.join(f'OLD.{c}' for c in noted)});"
     when = f"WHEN OLD.{stored.partial} OR OLD.version > {_TOLD} " if stored.partial else ""
     return [
-        f"CREATE TABLE IF NOT EXISTS {gone} ({', '.join(fields)})",
+        f"CREATE TABLE IF NOT EXISTS {gone} ({', '.join(['seq INTEGER PRIMARY KEY', *fields])})",
         f"CREATE TRIGGER IF NOT EXISTS {gone}_noted AFTER DELETE ON {name} {when}BEGIN {note} END",
         f"CREATE INDEX IF NOT EXISTS {name}_version ON {name} (version)",
     ]
@@ -57,7 +57,8 @@ def changed_sql(stored: StoredRows | StoredRelation) -> str:
     came = f"FROM {name} WHERE version > ?1"
     if stored.relation.semantics is Semantics.BAG:
         copies = f"SELECT count(*) FROM {name} AS r WHERE {stored.same('r', 'g')}"
-        return f"SELECT {listed}, ({copies}) FROM (SELECT {listed} {came} UNION SELECT {listed} FROM {gone}) AS g"
+        either = f"SELECT {listed} {came} UNION SELECT {listed} FROM {gone}"
+        return f"SELECT {listed}, ({copies}) FROM ({either}) AS g"
     same = stored.same("r", "g")
     if stored.relation.is_keyed:
         same = " AND ".join(f"r.{key} = g.{key}" for key in _named_by(stored))

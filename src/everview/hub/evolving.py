@@ -161,7 +161,8 @@ def _evolve_file(path: str, evolution: Evolution) -> None:
             return
         hosts = checked_hosts(new, [*new.relations, *published])
         evolved = evolve(connection, path, evolution, hosts, computes=False)
-        evolve_knowledge(connection, evolved)
+        if not evolved.new.dots:
+            evolve_knowledge(connection, evolved)
         _move_noted(connection, evolved)
         connection.execute(f"DELETE FROM {HUB}_announced")  # all is computed anew
 

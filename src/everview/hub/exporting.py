@@ -21,6 +21,7 @@ from everview.engines.spark.types import arrow_schema
 from everview.engines.sqlite.names import CONFLICTS
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.rows.base import StoredRows
 from everview.hub.changed import changed_sql
 from everview.hub.files import Files
 from everview.hub.gate import Columns, Gate
@@ -82,7 +83,7 @@ def _counted(
 
 
 def _chunks(
-    connection: sqlite3.Connection, stored: StoredRelation, since: int
+    connection: sqlite3.Connection, stored: StoredRows | StoredRelation, since: int
 ) -> Iterator[tuple[pa.Table, Sequence[int]]]:
     """Changed rows, and how often each is there."""
     _warn_of_two(connection, stored)
@@ -94,11 +95,13 @@ def _chunks(
         yield pa.Table.from_arrays(arrays, schema=arrow_schema(schema)), often
 
 
-def _warn_of_two(connection: sqlite3.Connection, stored: StoredRelation) -> None:
+def _warn_of_two(connection: sqlite3.Connection, stored: StoredRows | StoredRelation) -> None:
     """Where a site raises as it is read, a hub goes on with the rest, for nothing else may wait for it."""
+    if not isinstance(stored, KeyedRelation):
+        return
     name = stored.relation.name
     listed = connection.execute(f"SELECT 1 FROM {CONFLICTS} WHERE relation = ?", (name,)).fetchone()
-    if listed is not None and isinstance(stored, KeyedRelation):
+    if listed is not None:
         key = stored.conflicting(connection)
         if key is not None:
             _LOG.warning(
@@ -112,7 +115,7 @@ def _warn_of_two(connection: sqlite3.Connection, stored: StoredRelation) -> None
 class _Writer:
     """Writes the changes of a relation as one write of what goes and one of what comes."""
 
-    def __init__(self, files: Files, stored: StoredRelation, number: int) -> None:
+    def __init__(self, files: Files, stored: StoredRows | StoredRelation, number: int) -> None:
         self._files = files
         self._relation = stored.relation
         self._number = number

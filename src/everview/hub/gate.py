@@ -40,12 +40,14 @@ from everview.replication.closing import checked_moment
 from everview.replication.protocol.replica import Replica as DotReplica
 from everview.replication.publishing import new_epoch
 from everview.replication.replica import Replica
-from everview.replication.state import EXPIRY_DAYS
 
 __all__ = ["Announced", "Columns", "Gate"]
 
 Columns = Sequence[Sequence[Any]]
 """Stored values, column by column."""
+
+_PAGE_CELLS = 250_000
+"""About so many cells are in a page: a hub answers many devices at once."""
 
 _TOLD = f"{HUB}_told"
 _ANNOUNCED = f"{HUB}_announced"
@@ -166,9 +168,7 @@ class _FencedStore(Store):
 class Gate:
     """A replica of the program's relations that belongs to the hub of an epoch."""
 
-    def __init__(
-        self, path: str, program: Program, name: str, epoch: int, *, expiry_days: int = EXPIRY_DAYS
-    ) -> None:
+    def __init__(self, path: str, program: Program, name: str, epoch: int) -> None:
         self._store = _FencedStore(path, program, name)
         try:
             with self._store.writing() as connection:
@@ -179,9 +179,11 @@ class Gate:
                         connection.execute(statement)
             self._store.claim(epoch)
             self._writing = Writing(self._store)
-            self.replica: Any = (DotReplica if self._store.dots else Replica)(self._store, self._writing)
-            if not self._store.dots:
-                self.replica.declare_expiry(expiry_days)
+            self.replica: Any
+            if self._store.dots:
+                self.replica = DotReplica(self._store, self._writing, page_cells=_PAGE_CELLS)
+            else:
+                self.replica = Replica(self._store, self._writing)
         except BaseException:
             self._store.close()
             raise
@@ -286,12 +288,18 @@ class Gate:
     def announced(self, view: str) -> Announced | None:
         """The refresh of which a view is in it; None when it has none of this hub."""
         with self._store.reading(inside=False) as handle:
-            if not self._store.engine.published[published_stream(view)].is_own(handle.connection):
+            if not self._is_own(handle.connection, published_stream(view)):
                 return None
             found = handle.connection.execute(
                 f"SELECT refresh, name FROM {_ANNOUNCED} WHERE view = ?", (view,)
             ).fetchone()
         return None if found is None else Announced(*found)
+
+    def _is_own(self, connection: sqlite3.Connection, stream: str) -> bool:
+        engine = self._store.engine
+        if self._store.dots:
+            return engine.authors[stream].is_own(connection, self._store.ledger.site)
+        return bool(engine.published[stream].is_own(connection))
 
     def announce(self, views: Iterable[Announcement]) -> None:
         """Put changes of views in, all at once: rows with weights, or the whole of a view."""
@@ -313,6 +321,12 @@ class Gate:
     ) -> bool:
         """Whether anything changed; a first time is always news."""
         engine, version = self._store.engine, self._writing.commit.version
+        if self._store.dots:
+            author, now_us = engine.authors[stream], self._store.environment.now_us()
+            author.void(connection)
+            for columns, weights in chunks:
+                author.stage(connection, [*columns, weights])
+            return engine.put_owned(connection, stream, self._writing.commit, now_us, whole=whole)
         published = engine.published[stream]
         published.void(connection)
         for columns, weights in chunks:
@@ -323,6 +337,12 @@ class Gate:
             changed = published.begin(connection, published.staged, version, new_epoch(self._store))
         published.void(connection)
         return changed
+
+    def meet(self) -> None:
+        """Make what telling others takes, before the first of them waits for it."""
+        if self._store.dots:
+            with self.replica.telling():
+                pass
 
     def renew(self) -> None:
         """Go on as another incarnation, whose numbers nobody knows by other rows."""

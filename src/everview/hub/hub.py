@@ -45,7 +45,6 @@ from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation
 from everview.planner.why.answer import Provenance
-from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
@@ -69,7 +68,7 @@ class Hub:
         self._runs = threading.Lock()
 
     @classmethod
-    def open(  # noqa: PLR0913 - as many as there are options
+    def open(
         cls,
         uri: str | Path,
         program: Program,
@@ -80,7 +79,6 @@ class Hub:
         retain_refreshes: int = 100,
         retain_days: float = 7,
         consumer_days: float = 7,
-        expiry_days: int = 90,
         options: Mapping[str, str] | None = None,
     ) -> Hub:
         """The hub at a folder or URI, at its last refresh; `spark` None starts a local session.
@@ -88,13 +86,12 @@ class Hub:
         The hub works in a session of its own beside the given one, with the settings that its SQL needs.
         With `freshness`, a refresh also publishes when what is published is older than so many seconds. The
         last `retain_refreshes` refreshes that are younger than `retain_days` days can be read as they were;
-        what a stream of changes has not read is kept until it has given no sign for `consumer_days` days. A
-        member of whom nothing was heard for `expiry_days` days is given up. `options` are those of an object
-        store (docs/OBJECT_STORES.md).
+        what a stream of changes has not read is kept until it has given no sign for `consumer_days` days.
+        `options` are those of an object store (docs/OBJECT_STORES.md).
         StoreError when a live hub has the store open (see `lease`).
         """
         files = open_files(uri, options)
-        retention = Retention(retain_refreshes, retain_days, consumer_days, expiry_days)
+        retention = Retention(retain_refreshes, retain_days, consumer_days)
         kept = catalog(program)
         lease = hold(files)
         try:
@@ -153,7 +150,7 @@ class Hub:
 
         As a site does: sync and call it again until it may.
         """
-        return self._store.gate(None).replica.take_charge(alone=alone)
+        return bool(self._store.gate(None).replica.take_charge(alone=alone))
 
     def refresh(self) -> RefreshReport:
         """Bring everything that has arrived into the relations and all views, at once or not at all.
@@ -216,13 +213,9 @@ class Hub:
         return MemoryTransport(self._store.gate(on_progress).replica, self.name)
 
     @property
-    def replica(self) -> Replica:
+    def replica(self) -> Any:
         """The hub as transports and servers see it."""
         return self._store.gate(None).replica
-
-    def expire(self, member: str) -> str:
-        """Give a member up that will not come back, or not soon, as `Site.expire`; return its incarnation."""
-        return self.replica.give_up(member)
 
     def rebuild_gate(self, *, progress: OnProgress | None = None) -> None:
         """Make a new gate by the last refresh, where the one that goes with it is lost.

@@ -29,7 +29,6 @@ from everview.hub.record import Record, require_epoch
 from everview.hub.tables import Catalog
 from everview.language.windowed import windowed_relations
 from everview.replication.report import OnProgress, Progress
-from everview.replication.state import EXPIRY_DAYS
 
 __all__ = ["FOLDER", "Peering"]
 
@@ -52,10 +51,7 @@ class Peering:
         name: str,
         record: Record,
         check: Callable[[], None] | None = None,
-        *,
-        expiry_days: int = EXPIRY_DAYS,
     ) -> None:
-        self._expiry_days = expiry_days
         self._files = files
         self._near = files.near()
         self._catalog = catalog
@@ -105,8 +101,7 @@ class Peering:
         return self._gate.arrived if self._gate is not None else 0
 
     def _open(self, path: str, record: Record) -> Gate:
-        program, epoch = self._catalog.program, record.epoch
-        return Gate(self._near.local(path), program, self._name, epoch, expiry_days=self._expiry_days)
+        return Gate(self._near.local(path), self._catalog.program, self._name, record.epoch)
 
     def make(self, record: Record, on_progress: OnProgress | None) -> Record:
         """Make a gate with what the last refresh has; it counts when the record is made that is returned."""
@@ -131,6 +126,7 @@ class Peering:
         self._near.copy(f"{_DRAFT}/gate.db", _FILE)
         self._near.remove(_DRAFT)
         self._gate = self._kept(self._open(_FILE, record))
+        self._gate.meet()
         self._fits = True
         now = time.time_ns() // 1000
         return msgspec.structs.replace(record, number=record.number + 1, made_us=now, gate=word)

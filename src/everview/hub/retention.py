@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from everview.errors import DataError
 from everview.hub.files import Files
 from everview.hub.record import read, refreshes
-from everview.replication.giving_up import checked_days
-from everview.replication.state import EXPIRY_DAYS
 
 __all__ = ["Retention", "now_us"]
 
@@ -35,11 +33,7 @@ class Retention:
     consumer_days: float = 7
     """How long what a consumer has not read is kept for it after its last sign (see `consumers`)."""
 
-    expiry_days: int = EXPIRY_DAYS
-    """How long what members have not heard of is kept for those of whom nothing was heard."""
-
     def __post_init__(self) -> None:
-        checked_days(self.expiry_days)
         if self.refreshes < 1:
             raise DataError(f"retain_refreshes is {self.refreshes}: the latest one is always retained")
         if not self.days >= 0:

@@ -62,9 +62,7 @@ class Store:
         write_shapes(files, self.catalog)
         write_program(files, catalog.program)
         self.inbox = recover(files, self.record, name)
-        self.peering = Peering(
-            files, catalog, name, self.record, self._require_epoch, expiry_days=retention.expiry_days
-        )
+        self.peering = Peering(files, catalog, name, self.record, self._require_epoch)
         self.inbox.pass_over(self.peering.arrived)
         self.peering.announce(self.record, self._alike)
         self.compactor = Compactor(spark, files, catalog.layouts, catalog.words)

@@ -19,6 +19,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import DataError, ProgramError
+from everview.language.conflicts import CONFLICTS, CONFLICTS_SCHEMA
 from everview.language.correlation import scans_of
 from everview.language.datalog.ast import Directive
 from everview.language.datalog.facts import read_facts
@@ -121,7 +122,7 @@ class Program:
         tree = trees[0]
         context = Context(
             source,
-            Catalog(self._schema, self.names, self.relations.get),
+            Catalog(self._readable, self.names, self.relations.get),
             Parameters(allowed=True),
             bind_query,
         )
@@ -146,14 +147,18 @@ class Program:
                     hint="SELECT, INSERT, UPDATE and DELETE can",
                 )
 
-    def _schema(self, name: str) -> Schema | None:
+    def _readable(self, name: str) -> Schema | None:
         found = self.relations.get(name) or self.views.get(name)
-        return found.schema if found is not None else None
+        return found.schema if found is not None else _OF_STORES.get(name)
 
     def _writable(self, name: str) -> Relation:
         if name not in self.relations:
             raise refuse_target(name, is_view=name in self.views)
         return self.relations[name]
+
+
+_OF_STORES: Mapping[str, Schema] = {CONFLICTS: CONFLICTS_SCHEMA}
+"""What queries may read besides relations and views: what a store says of itself."""
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 Above its first operators that are not monotone, seen from the relations, a plan is a local circuit. Below
 them are the cores, whose derivations travel. A core that would be nothing but a relation with all its columns
 is the relation itself, and so is a relation whose rows are merged, and a view that its authority publishes.
-So is a bag, unless rows go by dots: then a bag's rows have names, too. Where a core would have too many branches, it is cut once
-more below its uppermost operator. An aggregate over rows that only their owners write is cut above: what each
-owner's rows come to travels (see `partials`).
+So is a bag, unless rows go by dots: then a bag's rows have names, too. Where a core would have too many
+branches, it is cut once more below its uppermost operator. An aggregate over rows that only their owners
+write is cut above: what each owner's rows come to travels (see `partials`).
 
 Cores are named by the view and by what they say, so they have the same name at every site that runs the
 program, and another one where another version of this library would cut otherwise. Where rows go by dots,

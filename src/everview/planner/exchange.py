@@ -56,9 +56,7 @@ class Kept:
 class Exchange:
     """The decisions for one program, what a site hosts of it, and what the site is called."""
 
-    def __init__(
-        self, program: Program, hosts: Iterable[str], name: str = "", *, dots: bool = False
-    ) -> None:
+    def __init__(self, program: Program, hosts: Iterable[str], name: str = "", *, dots: bool = False) -> None:
         self.program = program
         self._dots = dots
         self.hosts = frozenset(hosts)

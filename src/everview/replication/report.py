@@ -34,6 +34,8 @@ class SyncReport:
     received_bytes: int = 0
     skipped_files: int = 0
     """Files in a folder that could not be used: torn, foreign, or of another program."""
+    skipped: tuple[str, ...] = ()
+    """Their names."""
     denied: tuple[Denied, ...] = ()
     """What the token did not allow: reading what this site hosts or needs, writing what it has written."""
 
@@ -47,6 +49,7 @@ class SyncReport:
             self.sent_bytes + other.sent_bytes,
             self.received_bytes + other.received_bytes,
             self.skipped_files + other.skipped_files,
+            tuple(dict.fromkeys((*self.skipped, *other.skipped))),
             tuple(dict.fromkeys((*self.denied, *other.denied))),
             "; ".join(dict.fromkeys(filter(None, (self.held_up, other.held_up)))),
         )

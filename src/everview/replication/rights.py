@@ -22,6 +22,11 @@ class Rights:
         """Whether something may not be read, or not be written."""
         return self.reads is not None or self.writes is not None
 
+    @property
+    def writer(self) -> str:
+        """What sets sites that may write the same apart from others: empty where they may write all."""
+        return "" if self.writes is None else f"/{','.join(sorted(self.writes))}"
+
     def may_read(self, stream: str) -> bool:
         """Whether a stream is sent to it."""
         return self.reads is None or view_of(stream) in self.reads

@@ -1,4 +1,4 @@
-"""What there is to say about a site and the others: for `status`."""
+"""Standing: what there is to say about a store and the others, for `status` and `doctor`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from everview.engines.sqlite.examining import Finding
+from everview.engines.sqlite.examining import Finding, counted
 from everview.engines.sqlite.names import PAGES, STORE
 from everview.engines.sqlite.rows import peers, serving
 from everview.engines.sqlite.rows.ledger import PARTITIONS, REMOVED, SITES, VECTORS
 from everview.engines.sqlite.rows.refusals import refused
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
+from everview.planner.published import view_of
 
-__all__ = ["examine_others", "replication_status"]
+__all__ = ["examine_others", "replication_status", "subject_of"]
 
 _AHEAD_US = 60_000_000
 """A clock that is ahead by more than this wins what others write at the same time."""
+
+
+def subject_of(stream: str) -> str:
+    """Return the relation or view that a stream tells of, as people know it.
+
+    >>> subject_of("everview_published#alerts"), subject_of("#a6a40df98c44ebb6>visit"), subject_of("visit")
+    ('alerts', 'visit', 'visit')
+    """
+    return view_of(stream.rpartition(">")[2])
 
 
 def examine_others(store: Store) -> Iterator[Finding]:
@@ -31,44 +41,70 @@ def examine_others(store: Store) -> Iterator[Finding]:
         yield Finding("warning", "clock", text, "set the clock: until then its rows win what is concurrent")
     status = replication_status(connection)
     for alarm in status["alarms"]:
-        name, peer = alarm["relation"], alarm["peer"]
+        name, peer = subject_of(alarm["relation"]), alarm["peer"]
         text = f"{name} differs from that of {peer}, although both have seen the same"
-        yield Finding("error", name, text, f"`everview repair` reads {name} again from a peer that is right")
-    yield Finding("fine", "sites", f"stores whose rows were seen: {len(status['sites'])}")
+        advice = f"`everview repair {store.path} {name} --from PEER` reads it again from a peer that is right"
+        yield Finding("error", name, text, advice)
+    if status["refused"]:
+        were = "was" if len(status["refused"]) == 1 else "were"
+        text = f"{counted(len(status['refused']), 'row')} {were} refused"
+        yield Finding("warning", "rows", text, f"`everview status {store.path} --json` has the rows, and why")
+    yield Finding("fine", "sites", f"other stores whose rows were seen: {len(status['sites'])}")
 
 
 def replication_status(connection: sqlite3.Connection) -> dict[str, Any]:
     """Return who was met, what has been seen of whom, what is remembered, and alarms; all plain values."""
+    (own,) = connection.execute(f"SELECT incarnation FROM {STORE}").fetchone()
     pages, waiting = connection.execute(
         f"SELECT count(*), ifnull(sum(length(message)), 0) FROM {PAGES}"
     ).fetchone()
-    removed = dict(
-        connection.execute(
-            f"SELECT p.stream, count(*) FROM {REMOVED} AS r JOIN {PARTITIONS} AS p ON p.number = r.partition "
-            "GROUP BY p.stream"
-        )
-    )
-    seen = connection.execute(
-        f"SELECT s.incarnation, s.name, p.stream, v.seen FROM {VECTORS} AS v JOIN {SITES} AS s ON s.number = v.site "
-        f"JOIN {PARTITIONS} AS p ON p.number = v.partition WHERE v.seen > 0 ORDER BY 1, 3"
-    )
-    sites: dict[str, dict[str, Any]] = {}
-    for incarnation, name, stream, number in seen:
-        one = sites.setdefault(incarnation, {"incarnation": incarnation, "name": name, "seen": {}})
-        one["seen"][stream] = number
     return {
+        "incarnation": own,
         "head": serving.head(connection).version,
-        "sites": list(sites.values()),
-        "peers": [
-            {"address": address, "incarnation": incarnation, "synced_us": at}
-            for address, incarnation, at in connection.execute(f"SELECT * FROM {peers.ADDRESSES} ORDER BY 1")
-        ],
+        "sites": _sites(connection, own),
+        "peers": _peers(connection),
         "alarms": [
             {"relation": stream, "partition": value, "peer": peer, "noticed_us": at}
             for stream, value, peer, at in peers.alarms(connection)
         ],
-        "removals": removed,
+        "removals": dict(
+            connection.execute(
+                f"SELECT p.stream, count(*) FROM {REMOVED} AS r JOIN {PARTITIONS} AS p "
+                "ON p.number = r.partition GROUP BY p.stream ORDER BY p.stream"
+            )
+        ),
         "refused": [one._asdict() for one in refused(connection)],
         "staged_pages": pages,
         "staged_bytes": waiting,
     }
+
+
+def _sites(connection: sqlite3.Connection, own: str) -> list[dict[str, Any]]:
+    """Other stores whose rows were seen: up to which number of each relation, and when they were met."""
+    found: dict[str, dict[str, Any]] = {}
+    for incarnation, name, stream, number, synced_us in connection.execute(
+        f"SELECT s.incarnation, s.name, p.stream, max(v.seen), "
+        f"(SELECT ifnull(max(a.synced_us), 0) FROM {peers.ADDRESSES} AS a WHERE a.incarnation = s.incarnation) "
+        f"FROM {VECTORS} AS v JOIN {SITES} AS s ON s.number = v.site "
+        f"JOIN {PARTITIONS} AS p ON p.number = v.partition "
+        "WHERE v.seen > 0 AND s.incarnation <> ? GROUP BY s.incarnation, p.stream ORDER BY s.name, 1, 3",
+        (own,),
+    ):
+        one = found.setdefault(
+            incarnation,
+            {"incarnation": incarnation, "name": name, "names": [], "seen": {}, "synced_us": synced_us},
+        )
+        one["seen"][stream] = number
+        one["names"] = sorted({*one["names"], subject_of(stream)})
+    return list(found.values())
+
+
+def _peers(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Who answered at each address that was dialled, and when."""
+    return [
+        {"address": address, "incarnation": incarnation, "name": name, "synced_us": at}
+        for address, incarnation, name, at in connection.execute(
+            f"SELECT a.address, a.incarnation, ifnull(s.name, ''), a.synced_us FROM {peers.ADDRESSES} AS a "
+            f"LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation ORDER BY 1"
+        )
+    ]

@@ -32,3 +32,52 @@ def test_a_forged_row_is_seen_nowhere_and_its_writer_is_told(monkeypatch):
     (told,) = eve.replica.status()["refused"]
     assert (told["refused_by"], told["row"]) == ("ann", '{"who": "ann", "a": 66}')
     assert ann.digests() == eve.digests()
+
+
+KEYED = ev.Program.parse(
+    "CREATE TABLE o (a BIGINT, who TEXT, b TEXT, PRIMARY KEY (a, who)) WITH (owner = 'who');"
+)
+
+
+def test_a_row_that_somebody_else_removes_is_written_again_by_its_owner(monkeypatch):
+    for program, row, forged in (
+        (OWNED, ("ann", 1), ("ann", 1)),
+        (KEYED, (1, "ann", "mine"), (1, "ann", "forged")),
+    ):
+        ann, bob, eve = (Peer(name, program=program) for name in ("ann", "bob", "eve"))
+        ann.insert("o", [row])
+        for other in (bob, eve):
+            other.sync(ann)
+        with monkeypatch.context() as forging:
+            forging.setattr(Writing, "_check_owner", lambda *_: None)
+            forging.setattr(Writing, "check_replaced", lambda *_: None)
+            (eve.delete if forged == row else eve.insert)("o", [forged])
+        bob.sync(eve)
+        ann.sync(bob)
+        for one in (bob, eve):
+            one.sync(ann)
+        assert ann.rows("o") == bob.rows("o") == [row]
+        assert eve.rows("o") == [row]
+        assert ann.digests() == bob.digests()
+
+
+def test_a_forged_row_for_a_key_that_is_held(monkeypatch):
+    ann, bob = Peer("ann", program=KEYED), Peer("bob", program=KEYED)
+    ann.insert("o", [(1, "ann", "mine")])
+    with monkeypatch.context() as forging:
+        forging.setattr(Writing, "_check_owner", lambda *_: None)
+        forging.setattr(Writing, "check_replaced", lambda *_: None)
+        bob.insert("o", [(1, "ann", "forged")])
+    ann.sync(bob)
+    bob.sync(ann)
+    assert ann.rows("o") == bob.rows("o") == [(1, "ann", "mine")]
+
+
+def test_what_the_owner_has_deleted_stays_deleted():
+    ann, bob = Peer("ann", program=OWNED), Peer("bob", program=OWNED)
+    ann.insert("o", [("ann", 1), ("ann", 2)])
+    bob.sync(ann)
+    ann.delete("o", [("ann", 1)])
+    bob.sync(ann)
+    ann.sync(bob)
+    assert ann.rows("o") == bob.rows("o") == [("ann", 2)]

@@ -8,7 +8,9 @@ from tests.replication.stores import Peer
 
 
 @pytest.mark.parametrize("relation", ["s", "k", "g", "w"])
-@pytest.mark.parametrize("harm", ["DELETE FROM {table} WHERE c0 = 2", "UPDATE {table} SET c1 = 'z' WHERE c0 = 3"])
+@pytest.mark.parametrize(
+    "harm", ["DELETE FROM {table} WHERE c0 = 2", "UPDATE {table} SET c1 = 'z' WHERE c0 = 3"]
+)
 def test_rows_that_were_changed_behind_its_back(relation, harm):
     ann, bob = Peer("ann"), Peer("bob")
     more = (0.5,) if relation == "k" else ()

@@ -14,7 +14,10 @@ from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
 from everview.engines.sqlite.derivations.keyed_ids import KeyedIds
-from everview.engines.sqlite.derivations.received import Received
+from everview.engines.sqlite.derived.deriving import DerivedCore
+from everview.engines.sqlite.derived.reduced import Reduced
+from everview.engines.sqlite.derived.sources import HollowSource
+from everview.engines.sqlite.derived.telling import Teller
 from everview.engines.sqlite.feeding import Feed, feeds, live_feeds
 from everview.engines.sqlite.hosting import (
     derived_streams,
@@ -26,19 +29,25 @@ from everview.engines.sqlite.hosting import (
     wanted_streams,
 )
 from everview.engines.sqlite.partials import ReceivedPartials, StoredPartials, Which
-from everview.engines.sqlite.published import Later, Published, Told
+from everview.engines.sqlite.published import Later, Told
 from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.rows.authorship import Authorship
 from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.conflicts import conflict_rows, conflicts_view
+from everview.engines.sqlite.rows.owned import OwnedRows
+from everview.engines.sqlite.rows.published import authorships, partial_rows, published_rows
 from everview.engines.sqlite.rows.serving import Offer
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.engines.sqlite.streams import Stream
+from everview.language.conflicts import CONFLICTS
 from everview.language.plan import Fixpoint, Plan, Scan
 from everview.language.program import Program
 from everview.planner.exchange import Exchange
 from everview.planner.facts import Facts
+from everview.planner.published import published_stream
 from everview.planner.rules.share import share
 from everview.planner.walking import over
 
@@ -56,17 +65,21 @@ class Engine:
     """What the site is called: it publishes the views whose authority has this name."""
     dots: bool = False
     """Whether relations are rows under dots."""
+    label: str = ""
+    """What the site is called, also where another engine computes what it publishes."""
     circuit: Circuit = field(default_factory=Circuit)
     exchange: Exchange = field(init=False)
     """How each of the hosted views is kept."""
     relations: dict[str, StoredRelation] = field(default_factory=dict)
     """The relations that are here, also those that are not shown."""
-    received: dict[str, Received] = field(default_factory=dict)
+    received: dict[str, Any] = field(default_factory=dict)
     """The cores of views that come from elsewhere."""
-    published: dict[str, Published] = field(default_factory=dict)
+    published: dict[str, Any] = field(default_factory=dict)
     """The views that are published, here or elsewhere, by their streams."""
-    partials: dict[str, ReceivedPartials] = field(default_factory=dict)
-    """The partial aggregates that come from elsewhere, by their streams."""
+    partials: dict[str, Any] = field(default_factory=dict)
+    """The partial aggregates that come from elsewhere, or are computed here for others, by their streams."""
+    authors: dict[str, Authorship] = field(default_factory=dict)
+    """What this site writes of published views and partial aggregates, by their streams."""
     nodes: dict[str, Node] = field(default_factory=dict)
     operators: Mapping[Plan, Node] = field(default_factory=dict, init=False)
     """The nodes of the plans of views, and of what these are made of."""
@@ -88,11 +101,16 @@ class Engine:
         self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
         if self.hosts is None:
             self.hosts = frozenset(self.program.names())
-        self.exchange = Exchange(self.program, self.hosts, self.name)
+        self.label = self.label or self.name
+        self.exchange = Exchange(self.program, self.hosts, self.name, dots=self.dots)
         self.relations.update(held_relations(self.circuit, self.exchange, dots=self.dots))
-        self.received.update(received_cores(self.circuit, self.exchange))
-        self.published.update(published_views(self.circuit, self.exchange))
-        self.partials.update(partial_aggregates(self.circuit, self.exchange))
+        self.received.update(received_cores(self.circuit, self.exchange, dots=self.dots))
+        if self.dots:
+            self.published.update(published_rows(self.circuit, self.exchange))
+            self.partials.update(partial_rows(self.circuit, self.exchange))
+        else:
+            self.published.update(published_views(self.circuit, self.exchange))
+            self.partials.update(partial_aggregates(self.circuit, self.exchange))
         self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = dict(self.exchange.catalog)
         known.update(self.exchange.core_keys(known))
@@ -113,8 +131,17 @@ class Engine:
             self.nodes.update((scans[name].name, node) for name, node in nodes.items())
             self.recursive[group] = scans
         self.recursion_faults += compiler.recursion_faults()
-        for published in self.own():
-            published.follow(self.circuit, self.nodes[published.view.name])
+        if self.dots:
+            named = (self.circuit, self.exchange, compiler, self.nodes, self.owned, self.label)
+            self.authors.update((author.rows.stream, author) for author in authorships(*named))
+        else:
+            for published in self.own():
+                published.follow(self.circuit, self.nodes[published.view.name])
+        if self.dots:
+            relations: dict[str, Any] = self.relations
+            self._rows[CONFLICTS] = conflict_rows(
+                relations[name] for name in self.hosted() if name in relations
+            )
 
     def over_recursions(self, plan: Plan) -> Plan:
         """Return a plan as it was compiled, with recursions read where they are kept."""
@@ -123,7 +150,7 @@ class Engine:
         return over(plan, self.over_recursions)
 
     @property
-    def sources(self) -> dict[str, StoredRelation | Received | Published | ReceivedPartials]:
+    def sources(self) -> dict[str, Any]:
         """The relations, and what comes of views from elsewhere: tables that are not computed from others."""
         return {**self.relations, **self.received, **self.published, **self.partials}
 
@@ -131,7 +158,12 @@ class Engine:
         """Return the relations and views that are shown here, relations first."""
         return [name for name in self.program.names() if name in self.exchange.hosts]
 
-    def own(self) -> list[Published]:
+    @property
+    def owned(self) -> dict[str, OwnedRows]:
+        """The streams of rows that only their owners write, where relations are rows under dots."""
+        return {**self.published, **self.partials} if self.dots else {}
+
+    def own(self) -> list[Any]:
         """Return the views that this site publishes from its own circuits."""
         here = self.exchange.published
         return [published for published in self.published.values() if here[published.view.name]]
@@ -151,6 +183,7 @@ class Engine:
             *self.circuit.ddl,
             *self.circuit.index_ddl(),
             *(self._public(name) for name in self.hosted()),
+            *([conflicts_view(self._rows[CONFLICTS])] if self.dots else []),
         ]
 
     def _public(self, name: str) -> str:
@@ -217,9 +250,13 @@ class Engine:
         # All at once: what a step reads of other relations is what they have now, less what is staged.
         own = self.own()
         sources = [source for source in self.sources.values() if source not in own]
-        filled |= {source.delta for source in sources if source.stage_all(connection)}
+        for source in sources:
+            if source.stage_all(connection):
+                filled |= set(
+                    source.deltas if self.dots and source in self.received.values() else [source.delta]
+                )
         self._clear(connection, self.circuit.run(connection, filled))
-        for published in self.published.values():
+        for published in self.published.values() if not self.dots else ():
             published.stop(connection)
 
     def insert(
@@ -259,12 +296,46 @@ class Engine:
     def shares(self) -> dict[str, StoredRows]:
         """What is held here under vectors and read from others, by stream."""
         relations: dict[str, Any] = self.relations
-        return {name: stored for name, stored in relations.items() if not stored.relation.local}
+        shared = {name: stored for name, stored in relations.items() if not stored.relation.local}
+        return {**shared, **self.owned, **self.hollow}
+
+    @cached_property
+    def hollow(self) -> dict[str, StoredRows]:
+        """What is kept here of views' inputs, by stream."""
+        received = self.received.values() if self.dots else ()
+        return {hollow.stream: hollow for core in received for hollow in core.inputs}
+
+    def written_in(self, stream: str) -> str:
+        """Return the stream in which a store's own rows are written that another one tells of."""
+        hollow: Any = self.hollow.get(stream)
+        return stream if hollow is None else str(hollow.reduced.base.name)
+
+    @cached_property
+    def derives(self) -> dict[str, Teller]:
+        """What can be told of cores' derivations: as they came here, or as they follow from relations."""
+        relations: dict[str, Any] = self.relations
+        found: dict[str, Teller] = {
+            core.name: DerivedCore(self.circuit, core, relations) for core in self.exchange.offered()
+        }
+        return {**found, **self.received}
+
+    @cached_property
+    def everything(self) -> frozenset[str]:
+        """The streams that a site reads which hosts all of the program."""
+        relations = (name for name, relation in self.program.relations.items() if not relation.local)
+        views = (published_stream(name) for name, view in self.program.views.items() if view.authority)
+        return frozenset((*relations, *views, *self.exchange.all_partials))
 
     @cached_property
     def tells(self) -> dict[str, Offer]:
         """What can be told to others, by stream."""
-        return {name: Offer(stored, name) for name, stored in self.shares.items()}
+        offers = {name: Offer(stored, name) for name, stored in self.shares.items()}
+        relations: dict[str, Any] = self.relations
+        for core in self.exchange.offered():
+            for name in core.inputs:
+                reduced = Reduced(core, self.program.relations[name])
+                offers.setdefault(reduced.stream, Offer(HollowSource(relations[name], reduced), name))
+        return offers
 
     @cached_property
     def streams(self) -> dict[str, Stream]:
@@ -279,6 +350,8 @@ class Engine:
     @cached_property
     def feeds(self) -> dict[str, Feed]:
         """What can be told of owners' rows to sites that do not hold them."""
+        if self.dots:
+            return {}
         return feeds(fed_partials(self.exchange), self.relations, self.exchange.catalog)
 
     def feed_for(self, received: ReceivedPartials) -> Feed:
@@ -358,12 +431,57 @@ class Engine:
         ]
         return any(begun)
 
+    def is_due(self, connection: sqlite3.Connection, site: int, now_us: int) -> bool:
+        """Whether rows of which this site is the owner are to be written before others are told."""
+        return any(author.is_due(connection, rows, site, now_us) for author, rows in self._followed)
+
+    def publish_due(self, connection: sqlite3.Connection, commit: Commit, now_us: int) -> None:
+        """Write them."""
+        for author, rows in self._followed:
+            author.publish(connection, rows, commit, now_us)
+
+    def publish_changes(self, connection: sqlite3.Connection, commit: Commit) -> None:
+        """Write what a commit that ends has changed in what this site publishes."""
+        for author in self.authors.values():
+            author.flush(connection, commit)
+
+    @cached_property
+    def _followed(self) -> list[tuple[Authorship, str]]:
+        """What this site writes from views of its own, and the SELECT of these."""
+        return [
+            (author, united(author.source.contents(), author.source.schema))
+            for author in self.authors.values()
+            if author.source is not None and author.source.contents is not None
+        ]
+
+    def put_owned(
+        self,
+        connection: sqlite3.Connection,
+        stream: str,
+        commit: Commit,
+        now_us: int,
+        on_change: OnChange | None = None,
+        *,
+        whole: bool,
+    ) -> bool:
+        """Publish rows with weights that were staged and computed elsewhere; return whether any changed."""
+        author, before = self.authors[stream], commit.ledger
+        assert before is not None
+        seen = before.partition(connection, stream).seen
+        if author.is_own(connection, commit.site):
+            author.put(connection, author.staged, commit, whole=whole)
+        else:
+            author.begin(connection, author.staged, commit, now_us)
+        author.void(connection)
+        self.propagate(connection, (author.rows.delta,), on_change, shrinks=True)
+        return before.partition(connection, stream).seen > seen
+
     def put(
         self, connection: sqlite3.Connection, stream: str, rows: str, version: int, *, whole: bool
     ) -> int:
         """Publish rows, a SELECT with weights, that were computed elsewhere; return how many changed."""
         published = self.published[stream]
-        changed = published.put(connection, rows, version, whole=whole)
+        changed: int = published.put(connection, rows, version, whole=whole)
         if changed:
             self.propagate(connection, (published.delta,), None, shrinks=True)
         return changed
@@ -386,7 +504,7 @@ class Engine:
     ) -> int:
         """Go over to later states of owners, and bring all views up to date; how many entries changed."""
         stored = self.partials[stream]
-        grown = stored.take(connection, which, version)
+        grown: int = stored.take(connection, which, version)
         if grown:
             self.propagate(connection, (stored.delta,), on_change, shrinks=True)
         return grown

@@ -20,7 +20,14 @@ from everview.engines.sqlite.connections import connect
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import HOSTS, LOG, PAGES, READERS, STORE
-from everview.engines.sqlite.opening import drop_derived, is_dotted, layout_of, make_sources, make_views, store_hosts
+from everview.engines.sqlite.opening import (
+    drop_derived,
+    is_dotted,
+    layout_of,
+    make_sources,
+    make_views,
+    store_hosts,
+)
 from everview.engines.sqlite.rows.ledger import drop_partitions, has_met
 from everview.errors import ProgramError, StoreError
 from everview.language.evolution import Evolution

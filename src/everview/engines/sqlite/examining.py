@@ -133,6 +133,9 @@ def examine_views(store: Store) -> Iterator[Finding]:
         text = "rows of a recursive view are not derived from its inputs, or others are missing"
         yield Finding("error", "views", text, "restore it from a backup, and tell us: views follow rows")
     yield Finding("fine", "views", f"{same} {'is what its' if same == 1 else 'are what their'} inputs make")
+    for core in store.engine.received.values() if store.dots else ():
+        for fault in core.faults(store.writer.connection):
+            yield Finding("error", "views", fault, "restore it from a backup, and tell us: they follow rows")
     if received:
         yield Finding("fine", "views", f"{', '.join(received)}: received from other sites, not computed here")
 

@@ -6,7 +6,9 @@ import re
 import sqlite3
 
 from everview.engines.sqlite.circuits.circuit import Step
+from everview.engines.sqlite.derived.explaining import core_lines
 from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.publications import partial_lines, publication_lines
 from everview.language.correlation import scans_of
 from everview.language.expressions import TRUE
 from everview.planner.exchange import Kept, Way
@@ -32,7 +34,8 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         return f"{name} is a {kind} relation: it is written to, and stored in the table {table}."
     kept = engine.exchange.views[name]
     lines = [_HOW[kept.way].format(name=name, why=kept.why), *_received(engine, kept, connection)]
-    lines += _published(engine, name, connection)
+    say = publication_lines if engine.dots else _published
+    lines += say(engine, name, connection)
     lines += _fed(engine, name)
     if kept.way in (Way.RECEIVED, Way.PUBLISHED):
         return "\n".join(lines)
@@ -61,6 +64,9 @@ def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> lis
     )
     for core in kept.cores:
         received = engine.received[core.name]
+        if engine.dots:
+            lines += ["", *core_lines(received, engine.exchange.views_of[core.name], connection)]
+            continue
         lines += [
             "",
             f"{core.name}, any site feeds it that hosts {', '.join(core.inputs)}, or receives it too:",
@@ -77,6 +83,9 @@ def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> lis
             held = connection.execute(f"SELECT count(*) FROM {part.ids}").fetchone()[0]
             lines.append(f"  liveness of {part.relation.name} ({which}): {held:,} ids in {part.ids}")
     for partials in kept.partials:
+        if engine.dots:
+            lines += partial_lines(engine, partials.name, connection)
+            continue
         stored = engine.partials[partials.name]
         alive = f"SELECT count(*) FROM {stored.table.name} WHERE alive = 1"
         held = connection.execute(alive).fetchone()[0]

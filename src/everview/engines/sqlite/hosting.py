@@ -9,6 +9,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.derivations.received import Received, received_core
 from everview.engines.sqlite.derivations.sending import SentBranch
 from everview.engines.sqlite.derivations.sent_liveness import SentLiveness
+from everview.engines.sqlite.derived.received import received_core as dotted_core
 from everview.engines.sqlite.partials import ReceivedPartials, received_partials
 from everview.engines.sqlite.published import Published, published_view
 from everview.engines.sqlite.relations import StoredRelation, stored_relation
@@ -74,8 +75,11 @@ def held_relations(circuit: Circuit, exchange: Exchange, *, dots: bool) -> dict[
     }
 
 
-def received_cores(circuit: Circuit, exchange: Exchange) -> dict[str, Received]:
+def received_cores(circuit: Circuit, exchange: Exchange, *, dots: bool) -> dict[str, Any]:
     """Declare the cores that come from elsewhere."""
+    if dots:
+        cores = exchange.cores.items()
+        return {name: dotted_core(circuit, exchange.program, core) for name, core in cores}
     return {name: received_core(circuit, exchange.program, core) for name, core in exchange.cores.items()}
 
 

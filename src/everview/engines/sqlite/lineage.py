@@ -84,6 +84,12 @@ class Lineage:
                 strange = "rewound"  # where nothing was shown the file beside it may be another store's
         return strange
 
+    @property
+    def former(self) -> list[str]:
+        """The incarnations that the store had before."""
+        beside = None if self._file is None else self._read()
+        return [] if beside is None else beside.former
+
     @staticmethod
     def _here(file: str) -> str:
         return f"{os.stat(file).st_ino} {file}"  # noqa: PTH116 - as the path was given

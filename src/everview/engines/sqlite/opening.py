@@ -32,7 +32,7 @@ from everview.engines.sqlite.names import (
     TAGS,
 )
 from everview.engines.sqlite.rows.digests import salt_of
-from everview.engines.sqlite.rows.ledger import LEDGER_DDL, PARTITIONS, REMOVED, VECTORS
+from everview.engines.sqlite.rows.ledger import LEDGER_DDL, OPENED, PARTITIONS, REMOVED, VECTORS
 from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
 from everview.engines.sqlite.rows.refusals import REFUSED, REFUSED_DDL
 from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS, PEERS_DDL
@@ -76,7 +76,9 @@ def open_store(
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
         called = name if computes else ""
-        made = _transact(connection, lambda: _create(connection, program, name, environment, hosts, called, dots=dots))
+        made = _transact(
+            connection, lambda: _create(connection, program, name, environment, hosts, called, dots=dots)
+        )
     return _reopen(connection, path, program, name, hosts, computes=computes, made=made)
 
 
@@ -108,14 +110,14 @@ def _create(
 ) -> Engine | None:
     if _tables(connection):  # another process was quicker
         return None
-    engine = Engine(program, checked_hosts(program, hosts), called, dots)
+    engine = Engine(program, checked_hosts(program, hosts), called, dots, name)
     connection.execute(STORE_DDL)
     incarnation = environment.incarnation()
     connection.execute(
         f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, 0, '', ?)",
         (program.text, program.hash, name, incarnation, layout_of(engine)),
     )
-    for statement in (*REPLICATION_DDL, *((*LEDGER_DDL, *PEERS_DDL, *REFUSED_DDL) if dots else ())):
+    for statement in (*REPLICATION_DDL[dots:], *((*LEDGER_DDL, *PEERS_DDL, *REFUSED_DDL) if dots else ())):
         connection.execute(statement)
     if dots:
         connection.execute(
@@ -170,7 +172,9 @@ def _reopen(
     if made is not None:
         return made, site
     called = (name or site) if computes else ""
-    engine = Engine(declared, _hosts(connection, declared, hosts), called, is_dotted(connection))
+    engine = Engine(
+        declared, _hosts(connection, declared, hosts), called, is_dotted(connection), name or site
+    )
     if layout != layout_of(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
@@ -196,6 +200,7 @@ def layout_of(engine: Engine) -> str:
     """A hash of what is shown, and of the tables and indexes that hold the views."""
     tables = [*engine.circuit.ddl, *engine.circuit.index_ddl(), *engine.hosted(), *engine.truth]
     tables += [f"publishes {published.view.name}" for published in engine.own()]
+    tables += [f"writes {stream} as {author.owner.name}" for stream, author in engine.authors.items()]
     return hashlib.sha256("\n".join([str(STATES), *sorted(tables)]).encode()).hexdigest()
 
 
@@ -226,7 +231,27 @@ def make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 
 def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
     """Drop all that follows from other tables; return the tables and views that there were."""
-    kept = {REFUSED, CURSORS, ADDRESSES, ALARMS, PARTITIONS, REMOVED, VECTORS, DOT_SITES, STORE, CONFLICTS, SITES, TAGS, PAGES, HOSTS, MEMBERSHIP, LOG, READERS, *engine.truth}
+    kept = {
+        OPENED,
+        REFUSED,
+        CURSORS,
+        ADDRESSES,
+        ALARMS,
+        PARTITIONS,
+        REMOVED,
+        VECTORS,
+        DOT_SITES,
+        STORE,
+        SITES,
+        TAGS,
+        PAGES,
+        HOSTS,
+        MEMBERSHIP,
+        LOG,
+        READERS,
+        *engine.truth,
+    }
+    kept |= set() if engine.dots else {CONFLICTS}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()

@@ -11,12 +11,17 @@ from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.names import CONFLICTS, STORE
 from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.rows.conflicts import lost_sql
+from everview.engines.sqlite.rows.keyed import KeyedRows
+from everview.engines.sqlite.rows.merged import MergedRows
 from everview.engines.sqlite.scalars.expressions import bind_parameters
 from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.store import Store
 from everview.errors import NonDeterminismError
+from everview.language.conflicts import conflicts_schema
 from everview.language.expressions import Parameter
 from everview.language.plan import Plan, Scan, Schema
+from everview.language.relations import Relation
 from everview.planner.rewrite import rewrite
 
 Row = tuple[Any, ...]
@@ -68,6 +73,8 @@ class Reading:
 
     def check_single(self, names: Iterable[str], *, inside: bool) -> None:
         """Refuse to read what depends on a key with two values: nobody can say which is right."""
+        if self.store.dots:
+            return
         with self.store.reading(inside=inside) as handle:
             listed = {name for (name,) in handle.connection.execute(f"SELECT relation FROM {CONFLICTS}")}
             for name in listed and listed.intersection(self._bases(names)):
@@ -91,6 +98,18 @@ class Reading:
                 found.add(name)
                 wanted += program.views[name].reads if name in program.views else ()
         return found
+
+    def conflicts(self, relation: Relation, *, inside: bool) -> list[Row]:
+        """Return the rows of a relation that lost, each with its author's name and its time."""
+        stored: Any = self.store.engine.relations[relation.name]
+        if not isinstance(stored, KeyedRows | MergedRows):
+            return []
+        shown = [f"h.{column}" for column in stored.table.columns]
+        order = ", ".join(f"h.{key}" for key in stored.table.key())
+        sql = f"{lost_sql(stored, [*shown])} ORDER BY {order}, time, author"
+        types = [field.type for field in conflicts_schema(relation)]
+        with self.store.reading(inside=inside) as handle:
+            return list(load_rows(types, handle.connection.execute(sql).fetchall()))
 
     def count(self, name: str, *, inside: bool) -> int:
         """Return how many rows a relation or view has."""

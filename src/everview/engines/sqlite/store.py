@@ -28,7 +28,7 @@ from everview.language.program import Program
 
 MEMORY = ":memory:"
 
-DOTS = bool(os.environ.get("EVERVIEW_DOTS"))
+DOTS = os.environ.get("EVERVIEW_DOTS", "1") != "0"
 """Whether relations are rows under dots, while both forms stand side by side."""
 
 
@@ -74,7 +74,14 @@ class Store:
             self.writer = connect(self.file, self._count_failure)
             try:
                 self.engine, self.name = open_store(
-                    self.writer.connection, path, program, name, environment, hosts, computes=computes, dots=dots
+                    self.writer.connection,
+                    path,
+                    program,
+                    name,
+                    environment,
+                    hosts,
+                    computes=computes,
+                    dots=dots,
                 )
                 self.dots = self.engine.dots
                 if self.dots:
@@ -187,7 +194,7 @@ class Store:
         The number is known unless another process has committed, or the last transaction was rolled back;
         to look for it by RETURNING would take four times as long.
         """
-        tag = self.environment.tag()
+        tag = 0 if self.dots else self.environment.tag()
         with self.explained("written to"):
             advance = f"UPDATE {STORE} SET version = ?, tag = ?, clock = ? WHERE one = 1 AND version = ?"
             stamp = self.clock.stamp()

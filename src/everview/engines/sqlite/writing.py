@@ -82,6 +82,7 @@ class Writing:
                     self._looks = self._store.looks
                     self.log.reload(connection)
                 yield
+                self._store.engine.publish_changes(connection, self.commit)
                 if not self.commit.grown:
                     self._store.withdraw(connection)
                 if self.log.names:

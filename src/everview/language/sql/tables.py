@@ -38,6 +38,10 @@ _TABLE_REFUSALS = {
 }
 
 
+OWN = "everview"
+"""The one schema that a name may have before it: `everview.closed` is `everview_closed`."""
+
+
 @dataclass(frozen=True, slots=True)
 class From:
     """A plan, and what names mean over its rows."""
@@ -112,12 +116,15 @@ def _table(context: Context, node: exp.Expr) -> From:
 
 def _named_table(context: Context, node: exp.Expr) -> From:
     source = context.source
-    source.only(node, ("this", "alias", "joins"), _TABLE_REFUSALS)
+    db = node.args.get("db")
+    is_own = isinstance(db, exp.Identifier) and folded(db) == OWN and node.args.get("catalog") is None
+    source.only(node, ("this", "alias", "joins", *(("db",) if is_own else ())), _TABLE_REFUSALS)
     if not isinstance(node.this, exp.Identifier):
         raise source.error(
             node.this, "functions are not supported in FROM", hint="put the rows into a relation, or VALUES"
         )
-    name = folded(node.this)
+    called = folded(node.this)
+    name = f"{OWN}_{called}" if is_own else called
     plan: Plan | None = context.ctes.get(name)
     if plan is None:
         schema = context.catalog.schema(name)
@@ -130,7 +137,7 @@ def _named_table(context: Context, node: exp.Expr) -> From:
             # A query may be right and the name merely not hosted here: that is about data, not text.
             raise DataError(str(error), relation=name) if context.parameters.allowed else error
         plan = Scan(name, schema)
-    bound = _aliased(context, node, plan, name)
+    bound = _aliased(context, node, plan, called)
     for join in node.args.get("joins") or ():
         bound = _join(context, bound, join)
     return bound

@@ -18,12 +18,15 @@ from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import number_of, site_of
 from everview.engines.sqlite.rows.ledger import Partition
 from everview.engines.sqlite.rows.serving import Mode, Removals, Rows
-from everview.engines.sqlite.rows.refusals import not_the_owners, note_refused
+from everview.engines.sqlite.rows.refusals import not_the_owners, note_refused, without_successor
 from everview.engines.sqlite.rows.taking import Part, Taking, trim_log, undo
 from everview.errors import WireError
+from everview.language.windowed import CLOSED
 from everview.replication.cuts.checks import check_columns
+from everview.replication.cuts.derivations import take_derivations
 from everview.replication.cuts.sites import Named, beginnings
 from everview.replication.protocol.programs import Programs
+from everview.replication.windows.closing import TOO_LATE
 from everview.replication.protocol.messages import Columns, Message, News, Place, Share
 
 if TYPE_CHECKING:
@@ -78,42 +81,81 @@ def apply(
     page, store, commit = last.page, replica.store, replica.writing.commit
     assert page is not None
     numbers = named.learn(connection)
-    for share in page.shares:
-        own = named.vector(share.vector, numbers).get(store.ledger.site, 0)
-        if own > store.ledger.partition(connection, share.place.stream).seen:
-            return Outcome.REWOUND
-    for share, own_columns in zip(page.shares, columns, strict=True):
-        stored = replica.shares.get(share.place.stream)
-        if stored is None or not rights.may_write(share.place.stream) or share.place.value:
+    written = {
+        share.place.stream: store.engine.written_in(share.place.stream)
+        for share in page.shares
+        if share.place.stream in replica.shares and replica.may_take(share.place.stream, rights)
+    }
+    behind = [
+        written[share.place.stream]
+        for share in page.shares
+        if share.place.stream in written
+        and replica.is_overtaken(connection, written[share.place.stream], named.vector(share.vector, numbers))
+    ]
+    if behind:
+        replica.rewound(connection, behind)
+        return Outcome.REWOUND
+    pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
+    for share, own_columns in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):
+        if share.place.stream not in written or share.place.value:
             continue
+        stored = replica.shares[share.place.stream]
         partition = store.ledger.partition(connection, share.place.stream)
         vector = named.vector(share.vector, numbers)
+        if vector.get(store.ledger.site, 0) > store.ledger.written(written[share.place.stream]):
+            _alarm(
+                replica, connection, share, named, "is said by %s to have more of this store than it wrote"
+            )
+            continue
         removals = _removals(share, own_columns, named)
         part = Part(stored, partition, vector, removals, share.place.stream in question.repairs)
         taking = Taking(connection, commit, part)
         changed = taking.remove()
         refused: list[int] = []
-        for rows in _rows(share, stored, named, last, columns, staging, connection, taking.had, replica.programs):
+        late: list[int] = []
+        for rows in _rows(
+            share, stored, named, last, columns, staging, connection, taking.had, replica.programs
+        ):
             if not rows.dots:
                 continue
             taking.add(rows)
-            refused += not_the_owners(connection, stored)
+            refused += not_the_owners(connection, stored, rows)
+            late += [] if replica.closing is None else replica.closing.too_late(stored, rows)
             if changed:
                 stored.net(connection)
             changed = False
             store.engine.propagate(connection, (stored.delta,), replica.writing.collect, shrinks=True)
         if changed:
             store.engine.propagate(connection, (stored.delta,), replica.writing.collect, shrinks=True)
+        if followed := stored.follow(connection):
+            store.engine.propagate(connection, followed, replica.writing.collect, shrinks=True)
         digest = taking.finish()
+        lost = without_successor(connection, stored, taking.lost)
+        if lost and replica.closing is not None:
+            lost = replica.closing.take_back(stored, lost)
+        if lost:
+            # Only their owner can write them again.
+            store.engine.insert(connection, stored.stream, lost, commit, replica.writing.collect)
+            serving.forget_digest(connection, partition.number)
         if refused:
-            _undo(replica, connection, stored, partition, refused, named)
+            why = f"only the site named in {stored.relation.owner} writes such rows"
+            _undo(replica, connection, stored, partition, refused, named, why)
+        if late := [one for one in late if one not in refused]:
+            _undo(replica, connection, stored, partition, late, named, TOO_LATE)
         _compare(replica, connection, share, digest, vector, partition.number, named)
         trim_log(connection, stored, partition.number)
+        if replica.closing is not None and share.place.stream == CLOSED:
+            replica.closing.step_aside()  # before what others have refused is gone
+    received = store.engine.received
+    cores = {name: core for name, core in received.items() if replica.may_take(name, rights)}
+    take_derivations(replica, connection, last, columns, named, staging, cores)
     store.ledger.forget()
     store.ledger.load(connection)
     if question.news is not None:
         read = serving.Cursor(page.head.version, page.head.tag)
-        peers.note_cursor(connection, named.sender, read, question.news.scope)
+        peers.note_cursor(connection, named.sender + rights.writer, read, question.news.scope)
+    if replica.closing is not None:
+        replica.closing.heard(share.place.stream for share in page.shares)
     return Outcome.APPLIED
 
 
@@ -124,9 +166,9 @@ def _undo(
     partition: Partition,
     dots: list[int],
     named: Named,
+    why: str,
 ) -> None:
-    """Remove rows again that their owners have not written, and remember them for the answer."""
-    why = f"only the site named in {stored.relation.owner} writes such rows"
+    """Remove rows again that may not be here, and remember them for the answer."""
     store, name = replica.store, replica.store.name
     note_refused(connection, stored, dots, why, name, store.environment.now_us())
     undo(connection, replica.writing.commit, stored, partition, dots)
@@ -146,7 +188,9 @@ def _removals(share: Share, columns: Columns, named: Named) -> Removals:
         return Removals(mode, dots)
     highs = list(map(add, dots, columns.gone[2]))
     if len(set(dots)) < len(dots) or any(map(ne, map(site_of, dots), map(site_of, highs))):
-        raise WireError("an interval of live rows begins like another, or ends at another site", where="section")
+        raise WireError(
+            "an interval of live rows begins like another, or ends at another site", where="section"
+        )
     return Removals(mode, dots, highs)
 
 
@@ -179,14 +223,14 @@ def _rows_in(
     programs: Programs,
 ) -> Iterator[Rows]:
     assert message.page is not None
-    for one, found in zip(message.page.shares, columns, strict=True):
+    for one, found in zip(message.page.shares, columns[: len(message.page.shares)], strict=True):
         if one.place == share.place and one.rows:
-            rows = programs.widened(message.program, share.place.stream, found.rows)
+            rows = stored.completed(programs.widened(message.program, share.place.stream, found.rows))
             check_columns(share.place.stream, rows, stored.columns, one.rows)
-            dots = named.dots(found.sites, found.numbers)
-            if len(set(dots)) < len(dots):
+            stored.check(rows)
+            dots, begins = named.dots(found.sites, found.numbers), beginnings(found.sites)
+            if len(begins) > 1 and len(set(dots)) < len(dots):
                 raise WireError("two rows of a page have one dot", where="section")
-            begins = beginnings(found.sites)
             seen = named.vector(one.vector, named.numbers)
             lasts = [dots[place - 1] for place in (*begins[1:], len(dots))]
             if any(number_of(last) > seen.get(site_of(last), 0) for last in lasts):
@@ -208,15 +252,14 @@ def _compare(
     """Equal vectors mean equal rows; an alarm where digests say otherwise."""
     if ledger.vector(connection, partition) != vector:
         return
-    place = (share.place.stream, share.place.value)
     if digest == tuple(share.digest):
-        peers.clear_alarms(connection, *place, named.sender)
-        return
-    now_us = replica.store.environment.now_us()
-    peers.raise_alarm(connection, *place, named.sender, now_us)
-    _LOG.error(
-        "%s differs from that of %s although both have seen the same; `everview repair %s` reads it again",
-        share.place.stream,
-        named.name or named.sender,
-        share.place.stream,
-    )
+        peers.clear_alarms(connection, share.place.stream, share.place.value, named.sender)
+    else:
+        _alarm(replica, connection, share, named, "differs from that of %s although both have seen the same")
+
+
+def _alarm(replica: Replica, connection: sqlite3.Connection, share: Share, named: Named, what: str) -> None:
+    """Remember that something is wrong with a partition, here or at a peer, and say so."""
+    stream, now_us = share.place.stream, replica.store.environment.now_us()
+    peers.raise_alarm(connection, stream, share.place.value, named.sender, now_us)
+    _LOG.error(f"%s {what}; `everview repair %s` reads it again", stream, named.name or named.sender, stream)

@@ -10,14 +10,16 @@ import sqlite3
 from collections.abc import Mapping
 from operator import sub
 
+from everview.engines.sqlite.derived.telling import Teller
 from everview.engines.sqlite.rows import serving
 from everview.engines.sqlite.rows.ledger import Ledger, vector
 from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
 from everview.language.sizes import LARGEST_ROW
+from everview.replication.cuts.derivations import give_derivations
 from everview.replication.cuts.sites import Named, Naming
 from everview.replication.protocol.messages import Columns, Cursor, Message, Page, Place, Share
 
-__all__ = ["give", "page_for"]
+__all__ = ["PAGE_CELLS", "give", "page_for"]
 
 PAGE_CELLS = 1_000_000
 """About so many cells are in a page."""
@@ -31,8 +33,15 @@ def give(
     offers: Mapping[str, Offer],
     message: Message,
     naming: Naming,
+    *,
+    tellers: Mapping[str, Teller],
+    cells: int = PAGE_CELLS,
+    ends: bool = True,
 ) -> tuple[Page, list[Columns]]:
-    """Return a page of what a message asks for, of these streams, and its columns."""
+    """Return a page of what a message asks for, of these streams and cores, and its columns.
+
+    It is the last one where nothing is left, and the cut `ends` with it.
+    """
     ask = message.ask
     assert ask is not None
     named = Named(message.sites, message.names)
@@ -42,7 +51,12 @@ def give(
         if wish.place.stream in offers and not wish.place.value and wish.place not in readers:
             had, has = named.vector(wish.had, known), named.vector(wish.has, known)
             readers[wish.place] = Reader(had, has, wish.whole, ask.since.version)
-    return page_for(connection, ledger, offers, readers, naming, ask.cut)
+    page, columns = page_for(connection, ledger, offers, readers, naming, ask.cut, cells=cells, ends=ends)
+    if not page.done or not ask.cores:
+        return page, columns
+    used = sum(share.rows * len(one.rows) for share, one in zip(page.shares, columns, strict=True))
+    given = connection, tellers, ask, page, columns, naming
+    return give_derivations(*given, max(cells - used, cells // 8), PAGE_BYTES)
 
 
 def page_for(
@@ -52,10 +66,13 @@ def page_for(
     readers: Mapping[Place, Reader],
     naming: Naming,
     cut: int = 0,
+    *,
+    cells: int = PAGE_CELLS,
+    ends: bool = True,
 ) -> tuple[Page, list[Columns]]:
     """Return a page of what readers lack, of the partitions that each of them reads, and its columns."""
     head = serving.head(connection)
-    cells, room, done = PAGE_CELLS, PAGE_BYTES, True
+    room, done = PAGE_BYTES, True
     found: dict[Place, serving.Rows] = {}
     for wanted, reader in readers.items():
         if not done:
@@ -68,6 +85,7 @@ def page_for(
         rows = serving.rows_for(connection, stored, mine, reader, max(cells // width, 1), room)
         found[wanted] = rows
         cells, room, done = cells - len(rows.dots) * width, room - rows.size, rows.is_all
+    done &= ends
     shares, columns = [], []
     for place, rows in found.items():
         offer = offers[place.stream]

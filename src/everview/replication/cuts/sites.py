@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, compress, islice
 from operator import ne, sub
 
+from everview.engines.sqlite.integers import is_same, within
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
 from everview.engines.sqlite.rows.ledger import SITES, number_sites
 from everview.errors import WireError
@@ -109,19 +110,21 @@ class Named:
 
     def dots(self, sites: Sequence[int], steps: Sequence[int]) -> list[int]:
         """Return dots in this store's numbers; WireError where they do not go up, or too far."""
-        if min(steps, default=1) < 1:
+        if not within(steps, 1, NUMBERS):
             raise WireError("the numbers of a site's rows do not go up", where="section")
         found: list[int] = []
         begins = beginnings(sites)
         for start, stop in zip(begins, [*begins[1:], len(sites)], strict=False):
-            run = list(accumulate(steps[start:stop]))
-            if run[-1] > NUMBERS:
+            site = self.numbers[sites[start]] << SHIFT
+            found += accumulate(steps[start + 1 : stop], initial=site + steps[start])
+            if found[-1] > site + NUMBERS:
                 raise WireError(f"a row has a number above {NUMBERS}", where="section")
-            found += map((self.numbers[sites[start]] << SHIFT).__add__, run)
         return found
 
 
 def beginnings(sites: Sequence[int]) -> list[int]:
     """The places at which another site's dots begin."""
+    if is_same(sites):
+        return [0]
     changes = compress(range(1, len(sites)), map(ne, islice(sites, 1, None), sites))
     return [0, *changes] if sites else []

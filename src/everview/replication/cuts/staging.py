@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from everview.engines.sqlite.names import PAGES
-from everview.replication.protocol.messages import Columns, Message, News, Place
+from everview.replication.protocol.messages import Columns, Message, News, Place, Resume
 from everview.replication.protocol.wire import decode
 
 __all__ = ["Staged", "Staging"]
@@ -23,7 +23,9 @@ class Staged(msgspec.Struct, array_like=True):
     news: News
     has: dict[str, Vector]
     here: list[str]
-    """The partitions of this page."""
+    """The partitions, and cores, of this page."""
+    resumes: dict[str, Resume] = {}
+    """Where to go on with derivations, by core."""
 
 
 _STAGED = msgspec.msgpack.Decoder(Staged)

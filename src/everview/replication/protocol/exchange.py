@@ -1,7 +1,8 @@
 """An exchange: the dialling side of one sync, without input or output.
 
 1. Both greet: how far each is, and how far it has read the other. The listener names what has changed since.
-2. The dialler asks for that, and names what has changed here.
+2. The dialler asks for that, and names what has changed here; where it remembers how far the listener has
+   read it, it does so with its greeting.
 3. Each answers the other's questions, page by page; the last page of a cut ends its direction.
 
 Where nothing has changed on either side it ends after the first step.
@@ -9,7 +10,7 @@ Where nothing has changed on either side it ends after the first step.
 
 from __future__ import annotations
 
-from everview.engines.sqlite.rows import peers
+from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.cuts.sites import Named, Naming
@@ -38,21 +39,29 @@ class Exchange:
     ) -> None:
         self.report = SyncReport()
         self._replica, self._peer, self._on_progress = replica, peer, on_progress
-        self._met = ""
+        self._met = self._greeted = ""
         self._repairs = repairs
         self._taken = self._given = False
         self._came = 0
         self._again = 0
         self._introduced = False
+        self._has_told = False
+        """Whether the first message has said what has changed here."""
 
     def open(self, *, introduces: bool = False) -> bytes:
         """Return the first message; it says what the program declares to a peer that runs another."""
         self._taken = self._given = False
         with self._replica.telling() as connection:
             to = self._met or peers.who_answers(connection, self._peer)
+            self._greeted = "" if self._repairs else to
             naming = Naming(connection, self._replica.store.ledger.site)
-            greeting = self._replica.greeting(connection, "" if self._repairs else to)
-            return self._sent(self._replica.message(naming, greeting=greeting, introduces=introduces))
+            greeting = self._replica.greeting(connection, self._greeted)
+            read = self._replica.greetings.get(self._greeted)
+            news = None if read is None else self._replica.news(connection, read, ALL, self._replica.program)
+            news = news if news is not None and news.places else None
+            self._has_told = news is not None
+            told = self._replica.message(naming, greeting=greeting, news=news, introduces=introduces)
+            return self._sent(told)
 
     def receive(self, data: bytes) -> bytes | None:
         """Take an answer; return the next message to send, None when both directions are done."""
@@ -64,8 +73,12 @@ class Exchange:
         named = self._replica.hear(message)
         self._replica.hear_refusals(message, named)
         begun = self._met == named.sender
+        renewed = not begun and bool(
+            self._met
+        )  # it went back in time, and has found out by what it was given
         self._met = named.sender
-        if message.greeting is not None and self._is_behind(message):
+        self._replica.note_greeting(named.sender, message)
+        if message.greeting is not None and (self._is_behind(message) or self._is_met_elsewhere(named)):
             return self._anew()
         taken = None
         if message.page is not None:
@@ -73,6 +86,8 @@ class Exchange:
             self._count(message.page, taken)
             if taken is Outcome.REWOUND:
                 return self._anew()
+        if renewed:
+            return self._anew()
         self._progress()
         return self._reply(message, named, taken, begun=begun)
 
@@ -83,6 +98,14 @@ class Exchange:
         if behind:
             self._replica.go_back()
         return behind
+
+    def _is_met_elsewhere(self, named: Named) -> bool:
+        """Whether it was read before, and greeted as a stranger: it has to hear how far, for it may be behind."""
+        if self._repairs or named.sender == self._greeted:
+            return False
+        with self._replica.store.exclusive():
+            read, _ = peers.cursor_on(self._replica.store.writer.connection, named.sender)
+        return read != serving.START
 
     def _anew(self) -> bytes:
         self._again += 1
@@ -109,14 +132,17 @@ class Exchange:
                 ask = replica.ask_on(connection, named.sender, naming, message.program)
             elif taken is not None:
                 self._taken = True
-            if message.news is not None and message.greeting is not None:
+            if message.news is not None and message.greeting is not None and self._asks_at_once(message):
+                pass
+            elif message.news is not None and message.greeting is not None:
                 news = replica.news(connection, message.greeting, ALL, message.program)
                 if not news.places:
                     news, self._given = None, True
             elif message.ask is None and not self._given:
                 self._given = True  # it wants nothing of what has changed
             if message.ask is not None:
-                page, columns = replica.give(connection, message, naming, ALL)
+                page, columns, missed = replica.give(connection, message, naming, ALL)
+                news = missed or news
                 self._given = page.done
             refused = replica.refusals_for(connection, naming, named.sender)
             if ask is None and news is None and page is None and not refused:
@@ -124,6 +150,10 @@ class Exchange:
                 return None
             told = replica.message(naming, ask=ask, news=news, page=page, columns=columns, refused=refused)
             return self._sent(told, page)
+
+    def _asks_at_once(self, message: Message) -> bool:
+        """Whether the first message's news were enough; a listener that has read less does not ask by them."""
+        return self._has_told and message.ask is not None
 
     def _count(self, page: Page, taken: Outcome) -> None:
         rows = _row_count(page)
@@ -144,4 +174,5 @@ class Exchange:
 
 
 def _row_count(page: Page) -> int:
-    return sum(share.rows + (share.gone if share.mode in (1, 2) else 0) for share in page.shares)
+    rows = sum(share.rows + (share.gone if share.mode in (1, 2) else 0) for share in page.shares)
+    return rows + sum(derived.rows for derived in page.derived)

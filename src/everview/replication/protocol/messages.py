@@ -36,6 +36,13 @@ Pairs = list[Number]
 """A vector: positions in the message's `sites` and numbers, in turn."""
 
 
+MOST_RUNS = 1 << 10
+"""The runs of a core: one for each position of each branch (`planner.branches`), at most."""
+
+Spot = Annotated[list[Tag], msgspec.Meta(max_length=17)]
+"""A place in a run: a version and dots, in the sender's own numbers."""
+
+
 class _Struct(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Written as an array: the fields of a message are known by their places."""
 
@@ -76,6 +83,8 @@ class News(_Struct):
     since: Cursor
     scope: Count
     places: list[Place]
+    head: Count = 0
+    """The last commit that this takes into account."""
 
 
 class Wish(_Struct):
@@ -88,12 +97,29 @@ class Wish(_Struct):
     """Whether it is read again whole, to be repaired: then what lives is told, and not what went."""
 
 
+class Resume(_Struct):
+    """Where to go on with the derivations of a core: of each run a place, as the sender has said it.
+
+    `head` is that of the page that said so; places count only where the sender remembers having said it.
+    """
+
+    core: Name
+    head: Cursor
+    places: Annotated[list[Spot], msgspec.Meta(max_length=MOST_RUNS)]
+
+
 class Ask(_Struct):
     """Ask for partitions, from where a cursor is; `cut` tells the answer from that to another question."""
 
     cut: Tag
     since: Cursor
     wishes: list[Wish]
+    cores: list[Resume] = []
+    passed: list[Place] = []
+    """What was named as changed and is not wanted."""
+    scope: Count = 0
+    told: Count = 0
+    """The scope and the head of the news that is answered."""
 
 
 class Share(_Struct):
@@ -112,6 +138,15 @@ class Share(_Struct):
     """How many bytes each of its columns has behind the header."""
 
 
+class Derived(_Struct):
+    """Derivations of a core in a page: of which branch, and how many."""
+
+    core: Name
+    branch: Count
+    rows: Count
+    lengths: list[Count] = []
+
+
 class Page(_Struct):
     """Part of a cut; the last one is `done`, and ends it at the sender's `head`."""
 
@@ -119,6 +154,9 @@ class Page(_Struct):
     done: bool
     head: Cursor
     shares: list[Share]
+    derived: list[Derived] = []
+    resumes: list[Resume] = []
+    """Where to go on with derivations, unless it is the last page."""
 
 
 class Refusal(_Struct):
@@ -168,3 +206,11 @@ class Columns(msgspec.Struct, frozen=True):
     def all(self) -> tuple[Sequence[Any], ...]:
         """The columns in the order in which they travel."""
         return (*self.rows, self.sites, self.numbers, *self.gone)
+
+
+class DerivedColumns(Columns, frozen=True):
+    """The columns of derivations: of their rows, then sites and numbers of the dots, position by position."""
+
+    @property
+    def all(self) -> tuple[Sequence[Any], ...]:
+        return tuple(self.rows)

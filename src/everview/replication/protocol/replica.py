@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from everview.engines.sqlite.lineage import Lineage
+from everview.engines.sqlite.publications import publication_status
+from everview.engines.sqlite.derived.reduced import core_of
 from everview.engines.sqlite.rows import identity, ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.lineage import Lineage, Strange
 from everview.engines.sqlite.rows.refusals import note_refused
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, StoreError, SyncError, WireError
+from everview.language.windowed import CLOSED
 from everview.replication.cuts.applying import Outcome, apply
-from everview.replication.cuts.giving import give
+from everview.replication.cuts.derivations import resumes
+from everview.replication.cuts.giving import PAGE_CELLS, give
 from everview.replication.cuts.sites import Named, Naming
 from everview.replication.cuts.staging import Staged, Staging, key
 from everview.replication.denying import Withheld
+from everview.replication.protocol.heard import Heard
 from everview.replication.protocol.messages import (
     START,
     Ask,
@@ -36,16 +42,19 @@ from everview.replication.protocol.messages import (
     Page,
     Place,
     Refusal,
+    Resume,
     Undone,
     Wish,
 )
 from everview.replication.protocol.programs import Programs
-from everview.replication.protocol.wire import decode, encode
+from everview.replication.protocol.wire import decode, encode, peek
 from everview.replication.report import Denied, OnProgress
 from everview.replication.rights import ALL, Rights
 from everview.replication.standing import replication_status
+from everview.replication.windows.closing import Closing
 
 if TYPE_CHECKING:
+    from everview.replication.cuts.files import Files
     from everview.replication.protocol.exchange import Exchange
 
 __all__ = ["Replica"]
@@ -67,27 +76,58 @@ class _Question(NamedTuple):
     incarnation: str
     news: News
     repairs: frozenset[str]
+    places: frozenset[Place]
 
 
 class Replica:
     """The protocol over one store. All methods may be called from any thread."""
 
-    def __init__(self, store: Store, writing: Writing) -> None:
-        self.store, self.writing = store, writing
+    def __init__(self, store: Store, writing: Writing, *, page_cells: int = PAGE_CELLS) -> None:
+        self.store, self.writing, self._page_cells = store, writing, page_cells
         self._lineage = Lineage(store.file, in_memory=store.in_memory)
+        self._prepared: set[str] = set()
+        store.ledger.quiet = frozenset(store.engine.hollow)
         self._awaited: dict[int, _Question] = {}
         """Questions that are open: who asked, for what."""
         self.repairs: set[str] = set()
         self.programs = Programs(store.program, self.program)
         self.refused = 0
         """How many messages were answered by a refusal for what they say."""
+        self.heard = Heard()
+        self.greetings: dict[str, Greeting] = {}
+        """What others whom this store has dialled have said last of how far they have read it."""
         self._refused_rows: dict[str, list[tuple[str, int, str]]] = {}
         """Sender → rows of its last cut that were refused, until it is told."""
-        with store.writing() as connection:
-            store.ledger.load(connection)
-            self._opened = identity.opened_at(store.ledger)
-            if self._lineage.look(connection) is not None:
-                identity.renew(connection, store)
+        self._born: set[str] = set()
+        """The incarnations that this process took: of these nobody can know more than it does."""
+        self._former: dict[int, dict[str, int]] = {}
+        """Sites that this store was when it turned out to have gone back: their last numbers before, by stream."""
+        self.closing: Closing | None = None
+        if CLOSED in self.shares:
+            self.closing = writing.door = Closing(store, writing)
+        self._look()
+
+    def _look(self) -> None:
+        """Go on as another incarnation if the file was copied, put back, or is called something else."""
+        with self._committing() as connection:
+            self.store.ledger.load(connection)
+            strange = self._lineage.strange(connection)
+            self._lineage.mark(connection)
+            if strange is not None or identity.is_renamed(connection, self.store):
+                self._renew(connection, is_gone=strange is not Strange.COPIED)
+            else:
+                identity.note_opening(connection, self.store.ledger)
+
+    def _renew(self, connection: sqlite3.Connection, *, is_gone: bool) -> int:
+        """Take a new incarnation; return the number of the old one. It may live on, or be gone."""
+        former = self.incarnation
+        self._lineage.was(former)
+        old = identity.renew(connection, self.store)
+        self._born.add(self.incarnation)
+        self.store.ledger.load(connection)
+        if self.closing is not None:
+            self.closing.renewed(former, is_gone=is_gone)
+        return old
 
     # Who and what.
 
@@ -117,27 +157,39 @@ class Replica:
     @contextmanager
     def telling(self) -> Iterator[sqlite3.Connection]:
         """A snapshot to tell of; whatever is told lies in the store first, and its head is remembered."""
+        if self.closing is not None:
+            self.closing.meet()
         with self.store.exclusive():
             connection = self.store.writer.connection
             store = self.store
             store.ledger.load(connection)
-            if not (store.ledger.has_met and serving.is_noted(connection, serving.head(connection))):
+            if not store.ledger.has_met:
                 with store.writing() as writer:
-                    if not store.ledger.has_met:
-                        for stored in self.shares.values():
-                            for statement in stored.dot_ddl():
-                                writer.execute(statement)
-                        ledger.meet(writer, store.ledger, self.shares)
-                        store.ledger.load(writer)
-                    serving.note_head(writer, serving.head(writer))
-            self._lineage.show(store, self.incarnation, lambda: ())
+                    for stored in self.shares.values():
+                        for statement in stored.dot_ddl():
+                            writer.execute(statement)
+                    ledger.meet(writer, store.ledger, self.shares)
+                    store.ledger.load(writer)
+            self._publish(connection)
+            if not serving.head(connection).tag:
+                with store.writing() as writer:
+                    serving.note_head(writer, store.environment.tag() or 1)
+            self._lineage.show(store)
             yield connection
+
+    def _publish(self, connection: sqlite3.Connection) -> None:
+        """Write what is due of views that this site publishes, before anybody is told of them."""
+        store, now_us = self.store, self.store.environment.now_us()
+        if store.engine.is_due(connection, store.ledger.site, now_us):
+            with self._committing() as writer:
+                store.engine.publish_due(writer, self.writing.commit, now_us)
+            store.ledger.load(connection)
 
     def greeting(self, connection: sqlite3.Connection, to: str, rights: Rights = ALL) -> Greeting:
         """Say who this is, and how far it has read another."""
-        read, scope = peers.cursor_on(connection, to) if to else (serving.START, 0)
-        wants = [name for name in self.shares if rights.may_write(name)]
-        every = len(wants) == len(self.store.program.relations)
+        read, scope = peers.cursor_on(connection, to + rights.writer) if to else (serving.START, 0)
+        wants = [name for name in self.shares if self.may_take(name, rights)]
+        every = self.store.engine.everything == set(wants)
         return Greeting(
             Cursor(*serving.head(connection)),
             Cursor(*read),
@@ -150,28 +202,86 @@ class Replica:
         self, connection: sqlite3.Connection, greeting: Greeting, rights: Rights, program: bytes
     ) -> News:
         """Name the partitions that the other wants and that have changed since it has read here."""
-        wanted = self.shares.keys() if greeting.reads is None else set(greeting.reads)
+        wanted = self.store.engine.everything if greeting.reads is None else set(greeting.reads)
         tells = self.store.engine.tells
         shared = self.programs.shared(program, tells, given=True)
-        offered = sorted(name for name in shared if name in wanted and rights.may_read(name))
+        offered = sorted(name for name in shared if name in wanted and self.may_give(name, rights))
+        self._prepare(offered)
         scope = crc32("\0".join(offered).encode())
         since, read = START, greeting.read
         if greeting.to == bytes.fromhex(self.incarnation) and scope == greeting.scope:
             known = serving.Cursor(read.version, read.tag)
             since = read if serving.knows(connection, known) else START
-        changed = [(stream, value) for _, stream, value in serving.changed_since(connection, since.version)]
+        places = self._changed(connection, offered, since.version)
+        return News(since, scope, places, serving.head(connection).version)
+
+    def _changed(self, connection: sqlite3.Connection, offered: Iterable[str], version: int) -> list[Place]:
+        """Return the partitions and cores of streams that have changed since a version."""
+        tells, derives = self.store.engine.tells, self.store.engine.derives
+        changed = [(stream, value) for _, stream, value in serving.changed_since(connection, version)]
+        offered = list(offered)
         places = [
             Place(name, value)
             for name in offered
             for stream, value in changed
             if stream == tells[name].partition
         ]
-        return News(since, scope, places)
+        cores = dict.fromkeys(core for core in map(core_of, offered) if core in derives)
+        return places + [Place(core) for core in cores if derives[core].has_news(connection, version)]
+
+    def _missed(self, connection: sqlite3.Connection, ask: Ask, offered: Iterable[str]) -> News | None:
+        """Return the news again, where something has changed since it was told that nobody has asked for.
+
+        A commit is told whole, and what a cut ends at is the head of all that was asked for.
+        """
+        asked = [*(wish.place for wish in ask.wishes), *(Place(core.core) for core in ask.cores)]
+        known = {*asked, *ask.passed}
+        more = [one for one in self._changed(connection, sorted(offered), ask.told) if one not in known]
+        if not more:
+            return None
+        return News(ask.since, ask.scope, [*asked, *more], serving.head(connection).version)
+
+    def _prepare(self, offered: Iterable[str]) -> None:
+        """See to it that what another site asks of views here is found quickly."""
+        engine = self.store.engine
+        cores = {stream: core for stream in offered if (core := core_of(stream)) in engine.derives}
+        new = {stream: core for stream, core in cores.items() if stream not in self._prepared}
+        if new:
+            with self.store.writing() as connection:
+                for core in dict.fromkeys(new.values()):
+                    engine.derives[core].prepare(connection)
+                ledger.begin_log(connection, self.store.ledger, [s for s in new if s in engine.hollow])
+                self.store.ledger.load(connection)
+            self._prepared |= new.keys()
+
+    def may_give(self, stream: str, rights: Rights) -> bool:
+        """Whether a stream is told to a site; that of a core is, if one of its views is."""
+        views = self.store.engine.exchange.views_of.get(core_of(stream), (stream,))
+        return any(map(rights.may_read, views))
+
+    def may_take(self, stream: str, rights: Rights) -> bool:
+        """Whether a stream is taken from a site; that of a core is, if all of its views here are."""
+        views = self.store.engine.exchange.views_of.get(core_of(stream), (stream,))
+        return all(
+            rights.may_write(view) for view in views if view == stream or view in self.store.engine.plans
+        )
 
     def is_behind(self, connection: sqlite3.Connection, greeting: Greeting) -> bool:
         """Whether another has read what is not here: the store went back in time."""
         told = serving.Cursor(greeting.read.version, greeting.read.tag)
-        return greeting.to == bytes.fromhex(self.incarnation) and serving.is_foreign(connection, told)
+        is_meant = greeting.to == bytes.fromhex(self.incarnation) and self.incarnation not in self._born
+        return is_meant and serving.is_foreign(connection, told)
+
+    def is_overtaken(self, connection: sqlite3.Connection, stream: str, seen: Mapping[int, int]) -> bool:
+        """Whether somebody has seen more of what this store wrote to a stream than it knows of."""
+        own = self.store.ledger
+        if self.incarnation not in self._born and seen.get(own.site, 0) > own.written(stream):
+            return True
+        mine = ledger.vector(connection, own.partition(connection, stream).number)
+        return any(
+            stream in opened and seen.get(site, 0) > mine.get(site, 0) > opened[stream]
+            for site, opened in self._former.items()
+        )
 
     def ask(
         self,
@@ -185,8 +295,8 @@ class Replica:
     ) -> Ask | None:
         """Ask for what has changed, of what is hosted here and may be written by the sender."""
         taken = self.programs.shared(program, self.shares, given=False)
-        wanted = {name for name in taken if rights.may_write(name)}
-        staged = Staging(connection, sender).last()
+        wanted = {name for name in taken if self.may_take(name, rights)}
+        staged = Staging(connection, sender + rights.writer).last()
         wishes = []
         for place in news.places:
             if place.stream not in wanted or place.value:
@@ -196,13 +306,23 @@ class Replica:
             has = self._numbered(connection, {} if staged is None else staged.has.get(key(place), {}))
             whole = place.stream in repairs
             wishes.append(Wish(place, naming.pairs(had), naming.pairs(has), whole))
-        if not wishes:
+        received = self.store.engine.received
+        goes_on = staged is not None and staged.news.since.version <= news.since.version
+        begun = staged.resumes if staged is not None and goes_on else {}
+        cores = [
+            begun.get(place.stream, Resume(place.stream, START, []))
+            for place in news.places
+            if place.stream in received and self.may_take(place.stream, rights)
+        ]
+        if not wishes and not cores:
             return None
         cut = self.store.environment.tag()
-        self._awaited[cut] = _Question(self.incarnation, news, repairs)
+        asked = frozenset([*(wish.place for wish in wishes), *(Place(core.core) for core in cores)])
+        self._awaited[cut] = _Question(self.incarnation, news, repairs, asked)
         while len(self._awaited) > _AWAITED:
             del self._awaited[next(iter(self._awaited))]
-        return Ask(cut, news.since, wishes)
+        passed = [place for place in news.places if place not in asked]
+        return Ask(cut, news.since, wishes, cores, passed, news.scope, news.head)
 
     @staticmethod
     def _numbered(connection: sqlite3.Connection, vector: dict[str, int]) -> dict[int, int]:
@@ -236,13 +356,19 @@ class Replica:
 
     def give(
         self, connection: sqlite3.Connection, message: Message, naming: Naming, rights: Rights
-    ) -> tuple[Page, list[Columns]]:
-        """Answer what a message asks for."""
+    ) -> tuple[Page, list[Columns], News | None]:
+        """Answer what a message asks for; the cut does not end while there is news that changes the question."""
         assert message.ask is not None
         tells = self.store.engine.tells
         shared = self.programs.shared(message.program, tells, given=True)
-        offers = {name: tells[name] for name in shared if rights.may_read(name)}
-        return give(connection, self.store.ledger, offers, message, naming)
+        offers = {name: tells[name] for name in shared if self.may_give(name, rights)}
+        derives = self.store.engine.derives
+        tellers = {name: derives[name] for name in derives if self.may_give(name, rights)}
+        given = connection, self.store.ledger, offers, message, naming
+        missed = self._missed(connection, message.ask, offers)
+        with self.store.uncounted():
+            page, columns = give(*given, tellers=tellers, cells=self._page_cells, ends=missed is None)
+        return page, columns, missed
 
     # What is heard.
 
@@ -289,26 +415,32 @@ class Replica:
         question = self._awaited.pop(page.cut, None)
         if question is None or question.incarnation != self.incarnation:  # not asked for, or as another
             return Outcome.GAP
+        told = [share.place for share in page.shares] + [Place(one.core) for one in page.derived]
+        if not question.places.issuperset(told):
+            raise WireError("a page tells what nobody has asked for", where="section")
+        sender = named.sender + rights.writer
         if not page.done:
             with self.store.writing() as connection:
-                self._stage(connection, page, question.news, named, data)
+                self._stage(Staging(connection, sender), connection, page, question.news, named, data)
             return Outcome.STAGED
         try:
             with self._committing() as connection:
-                staging = Staging(connection, named.sender)
+                staging = Staging(connection, sender)
                 outcome = apply(self, connection, message, columns, named, staging, question, rights)
                 staging.clear()
-                if outcome is Outcome.REWOUND:
-                    self.rewound(connection)
+                if self.writing.commit.grown:  # it is told soon: that need not be another commit
+                    serving.note_head(connection, self.store.environment.tag() or 1)
+                    self._lineage.told(connection)
         except WireError:  # what was staged may be what is wrong
             with self.store.writing() as connection:
-                Staging(connection, named.sender).clear()
+                Staging(connection, sender).clear()
             raise
         return outcome
 
     @staticmethod
-    def _stage(connection: sqlite3.Connection, page: Page, news: News, named: Named, data: bytes) -> None:
-        staging = Staging(connection, named.sender)
+    def _stage(
+        staging: Staging, connection: sqlite3.Connection, page: Page, news: News, named: Named, data: bytes
+    ) -> None:
         staged = staging.last() or Staged(news, {}, [])
         named.learn(connection)
         for share in page.shares:
@@ -316,7 +448,9 @@ class Replica:
             for place, seen in zip(share.vector[::2], share.vector[1::2], strict=True):
                 incarnation = named.incarnations[place]
                 has[incarnation] = max(has.get(incarnation, 0), seen)
-        staging.add(Staged(news, staged.has, [key(share.place) for share in page.shares]), data)
+        here = [key(share.place) for share in page.shares]
+        here += [key(Place(core)) for core in dict.fromkeys(derived.core for derived in page.derived)]
+        staging.add(Staged(news, staged.has, here, staged.resumes | resumes(page)), data)
 
     @contextmanager
     def _committing(self) -> Iterator[sqlite3.Connection]:
@@ -336,33 +470,59 @@ class Replica:
             found.append(Undone(stream, site, number, why))
         return found
 
-    def hear_refusals(self, message: Message, named: Named) -> None:
-        """Remember which rows that were given another has refused, as far as they are held."""
+    def hear_refusals(self, message: Message, named: Named, rights: Rights = ALL) -> None:
+        """Remember which rows that were given another has refused, as far as they are held and it may write."""
         if not message.refused:
             return
         with self.store.writing() as connection:
             known = named.known(connection)
             for one in message.refused:
                 stored = self.shares.get(one.stream)
-                if stored is not None and one.site in known:
+                if stored is not None and one.site in known and self.may_take(one.stream, rights):
                     at = [known[one.site] << 40 | one.number]
                     now_us = self.store.environment.now_us()
                     note_refused(connection, stored, at, one.why, named.name or named.sender, now_us)
 
-    def rewound(self, connection: sqlite3.Connection) -> None:
-        """The store went back in time, and opening did not notice: go on as another incarnation."""
-        old = identity.renew(connection, self.store)
-        commit = self.writing.commit
-        identity.rewrite(connection, commit, self.shares.values(), old, self._opened)
+    def rewound(self, connection: sqlite3.Connection, streams: Collection[str]) -> None:
+        """The store went back in time, and opening did not notice: go on as another incarnation.
+
+        Known by what others have seen of these streams: others are as they were, until somebody knows more of
+        them, too.
+        """
+        streams = streams if self.closing is None else self.closing.as_one(streams)
+        partitions, hollow = self.store.ledger, self.store.engine.hollow
+        written = {name: stored for name, stored in self.shares.items() if name not in hollow}
+        if self.incarnation not in self._born:
+            opened = identity.opened_at(connection)
+            numbers = {name: partitions.partition(connection, name).number for name in written}
+            old = self._renew(connection, is_gone=True)
+            self._former[old] = {name: opened.get(number, 0) for name, number in numbers.items()}
+        for old, since in self._former.items():
+            again = [written[name] for name in written if name in streams and name in since]
+            before = {
+                partitions.partition(connection, one.stream).number: since.pop(one.stream) for one in again
+            }
+            identity.rewrite(connection, self.writing.commit, again, old, before)
         self.store.ledger.forget()
         self.store.ledger.load(connection)
-        self._opened = identity.opened_at(self.store.ledger)
+        if self.closing is not None:
+            self.closing.rewound()
         _LOG.warning("%s went back in time: it goes on as %s", self.store.path, self.incarnation)
 
-    def go_back(self) -> None:
-        """Do so in a commit of its own."""
+    def take_charge(self, *, alone: bool = False) -> bool:
+        """Say that this store writes as its source from now on; return whether it may."""
+        with self._committing():
+            return self.closing is None or self.closing.take_charge(alone=alone)
+
+    def give_up(self, member: str) -> str:
+        """Wait no longer for a store that takes part in closing windows; return its incarnation."""
+        with self._committing():
+            return "" if self.closing is None else self.closing.give_up(member)
+
+    def go_back(self, rights: Rights = ALL) -> None:
+        """Do so in a commit of its own, for a site that has read what is not here."""
         with self._committing() as connection:
-            self.rewound(connection)
+            self.rewound(connection, [name for name in self.shares if self.may_take(name, rights)])
 
     def note_address(self, address: str, incarnation: str) -> None:
         """Remember who answers at an address; the time only now and then."""
@@ -397,11 +557,36 @@ class Replica:
         finally:
             self.repairs -= set(streams)
 
+    @cached_property
+    def files(self) -> Files:
+        """The store as a folder sees it."""
+        from everview.replication.cuts.files import Files  # noqa: PLC0415 - they are made of a replica
+
+        return Files(self)
+
+    @property
+    def former(self) -> list[str]:
+        """Who this was before it was put back."""
+        return self._lineage.former
+
     def wait(self, head: int, timeout: float) -> bool:
         """Wait until there is a commit after `head`; return whether there is."""
         if self.head <= head:
             self.writing.wait(timeout)
         return self.head > head
+
+    @staticmethod
+    def extent(data: bytes) -> tuple[int, int]:
+        """Return how many rows a message brings, and up to which commit of its sender."""
+        page = peek(data).page
+        return (0, 0) if page is None else (sum(share.rows for share in page.shares), page.head.version)
+
+    def members(self) -> dict[str, Any]:
+        """Return what a server counts: the last commit, who was heard of, and rows that were refused."""
+        status = self.status()
+        heard = [{**one, "expired": False} for one in self.heard.sites(status["head"])]
+        told = {"head": status["head"], "members": heard, "readers": []}
+        return told | {"dropped_rows": len(status["refused"]), "conflicts": 0}
 
     def withheld(self, data: bytes, rights: Rights) -> Withheld:
         """Return which of the names that a message says its sender may not read here, and not write."""
@@ -426,7 +611,11 @@ class Replica:
     def status(self, *, counted: int = 0) -> dict[str, Any]:  # noqa: ARG002
         """Return what there is to say about other sites."""
         with self.store.exclusive():
-            return replication_status(self.store.writer.connection)
+            store, connection = self.store, self.store.writer.connection
+            found = replication_status(connection)
+            now_us = store.environment.now_us()
+            found |= publication_status(store.engine, connection, store.ledger.site, now_us)
+            return found if self.closing is None else found | {"windows": self.closing.status()}
 
     def close(self) -> None:
         """Close the store."""
@@ -434,10 +623,10 @@ class Replica:
             return
         with self.store.exclusive():
             if not self.store.closed:
-                self._lineage.note(self.store.writer.connection, lambda: ())
+                with suppress(OSError):  # it closes all the same
+                    self._lineage.note(self.store.writer.connection)
         self.store.close()
 
-    closing = None
     due = False
 
     def awaited(self, name: str) -> str:  # noqa: ARG002
@@ -452,33 +641,51 @@ class Replica:
         if not self.programs.note(message):
             return self.refuse(OTHER_PROGRAM, "this site runs another program", retry=False)
         named = self.hear(message, rights)
-        self.hear_refusals(message, named)
+        self.hear_refusals(message, named, rights)
         greets = message.greeting is not None
         taken = None
         if message.page is not None:
             taken = self.take(message, columns, data, named, rights)
         if message.greeting is not None:
+            now_us = self.store.environment.now_us()
+            self.heard.note(named.sender, named.name, message.greeting, self.incarnation, now_us)
             with self.telling() as connection:
                 behind = rights.writes != frozenset() and self.is_behind(connection, message.greeting)
             if behind:
-                self.go_back()
+                self.go_back(rights)
         with self.telling() as connection:
             naming = Naming(connection, self.store.ledger.site)
             news = page = ask = None
             given: list[Columns] = []
             if message.greeting is not None:
                 news = self.news(connection, message.greeting, rights, message.program)
-            if message.news is not None:
+            if message.news is not None and self._follows(connection, named.sender, message.news):
                 ask = self.ask(connection, named.sender, message.news, naming, message.program, rights)
             elif taken is Outcome.STAGED:
                 ask = self.ask_on(connection, named.sender, naming, message.program, rights)
             if message.ask is not None:
-                page, given = self.give(connection, message, naming, rights)
+                page, given, missed = self.give(connection, message, naming, rights)
+                news = missed or news
             greeting = self.greeting(connection, named.sender, rights) if greets or taken else None
             refused = self.refusals_for(connection, naming, named.sender)
             return self.message(
                 naming, greeting=greeting, news=news, ask=ask, page=page, columns=given, refused=refused
             )
+
+    @staticmethod
+    def _follows(connection: sqlite3.Connection, sender: str, news: News) -> bool:
+        """Whether news begin no later than what was read of their sender: else removals would be missed."""
+        (read, tag), _ = peers.cursor_on(connection, sender)
+        since = news.since
+        return since == START or since.version < read or (since.version, since.tag) == (read, tag)
+
+    def note_greeting(self, sender: str, message: Message) -> None:
+        """Remember how far another has read this store, to name the news to it with the next greeting."""
+        if message.greeting is not None and message.program == self.program:
+            self.greetings.pop(sender, None)
+            self.greetings[sender] = message.greeting
+            if len(self.greetings) > _AWAITED:
+                del self.greetings[next(iter(self.greetings))]
 
     def ask_on(
         self,
@@ -489,7 +696,7 @@ class Replica:
         rights: Rights = ALL,
     ) -> Ask | None:
         """Ask for the next page of a cut that has begun."""
-        staged = Staging(connection, sender).last()
+        staged = Staging(connection, sender + rights.writer).last()
         if staged is None:
             return None
         return self.ask(connection, sender, staged.news, naming, program, rights)

@@ -19,11 +19,11 @@ from everview.engines.sqlite.rows.dots import NUMBERS
 from everview.engines.sqlite.rows.serving import Mode
 from everview.errors import WireError
 from everview.language.sizes import LARGEST_ROW
-from everview.replication.protocol.messages import PROTOCOL, Columns, Message, Page
+from everview.replication.protocol.messages import PROTOCOL, Columns, DerivedColumns, Message, Page
 from everview.replication.wire.columns import decode_column, encode_column
 from everview.replication.wire.frame import FRAME, LEVEL, frame, unframe
 
-__all__ = ["LARGEST_MESSAGE", "LIMIT", "decode", "encode"]
+__all__ = ["LARGEST_MESSAGE", "LIMIT", "decode", "encode", "peek"]
 
 LIMIT = 4 * LARGEST_ROW
 """How many bytes a message may have after decompression, unless the reader says otherwise."""
@@ -48,14 +48,16 @@ Pages = Sequence[Columns]
 
 
 def encode(message: Message, columns: Pages = (), *, level: int = LEVEL) -> bytes:
-    """Return the bytes of a message; `columns` has those of each share of its page."""
+    """Return the bytes of a message; `columns` has those of each share of its page, and then derivations'."""
     coded = [[encode_column(column, None) for column in one.all] for one in columns]
     if message.page is not None:
-        shares = [
-            msgspec.structs.replace(share, lengths=list(map(len, own)))
-            for share, own in zip(message.page.shares, coded, strict=True)
-        ]
-        message = msgspec.structs.replace(message, page=msgspec.structs.replace(message.page, shares=shares))
+        page, lengths = message.page, [list(map(len, own)) for own in coded]
+        count = len(page.shares)
+        replace = msgspec.structs.replace
+        shares = [replace(one, lengths=own) for one, own in zip(page.shares, lengths, strict=False)]
+        derived = [replace(one, lengths=own) for one, own in zip(page.derived, lengths[count:], strict=True)]
+        page = msgspec.structs.replace(page, shares=shares, derived=derived)
+        message = msgspec.structs.replace(message, page=page)
     try:
         header = _ENCODER.encode(message)
     except (OverflowError, TypeError, ValueError) as error:
@@ -66,6 +68,20 @@ def encode(message: Message, columns: Pages = (), *, level: int = LEVEL) -> byte
 
 def decode(data: bytes, *, limit: int = LIMIT) -> tuple[Message, list[Columns]]:
     """Return the message in these bytes, and the columns of its shares; WireError if they are none."""
+    message, rest = _opened(data, limit)
+    if message.page is None:
+        if rest:
+            raise WireError("there are columns, and no page", where="section")
+        return message, []
+    return message, _columns(message.page, rest, len(message.sites), limit)
+
+
+def peek(data: bytes, *, limit: int = LIMIT) -> Message:
+    """Return the message in these bytes without the columns of its shares, which may be wrong."""
+    return _opened(data, limit)[0]
+
+
+def _opened(data: bytes, limit: int) -> tuple[Message, memoryview]:
     _, plain = unframe(data, protocols=(PROTOCOL,), limit=limit)
     content = memoryview(plain)
     if len(content) < _SIZE.size:
@@ -78,12 +94,7 @@ def decode(data: bytes, *, limit: int = LIMIT) -> tuple[Message, list[Columns]]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"the header is malformed ({error})", where="header") from error
     _check(message)
-    rest = content[_SIZE.size + size :]
-    if message.page is None:
-        if rest:
-            raise WireError("there are columns, and no page", where="section")
-        return message, []
-    return message, _columns(message.page, rest, len(message.sites), limit)
+    return message, content[_SIZE.size + size :]
 
 
 def _check(message: Message) -> None:
@@ -100,9 +111,11 @@ def _check(message: Message) -> None:
 
 
 def _columns(page: Page, rest: memoryview, sites: int, limit: int) -> list[Columns]:
-    if sum(sum(share.lengths) for share in page.shares) != len(rest):
+    lengths = [*(share.lengths for share in page.shares), *(one.lengths for one in page.derived)]
+    if sum(map(sum, lengths)) != len(rest):
         raise WireError("the columns are not as long as the header says", where="section")
     cells = sum(share.rows * len(share.lengths) + 3 * share.gone for share in page.shares)
+    cells += sum(one.rows * len(one.lengths) for one in page.derived)
     if cells * _CELL_BYTES > limit:
         raise WireError(f"{cells} cells are more than the limit of {limit} bytes allows", where="section")
     found = []
@@ -124,7 +137,20 @@ def _columns(page: Page, rest: memoryview, sites: int, limit: int) -> list[Colum
             for column in numbers:
                 _check_integers(column, NUMBERS)
         found.append(one)
+    for derived in page.derived:
+        columns = []
+        for length in derived.lengths:
+            columns.append(decode_column(rest[:length], derived.rows, _NO_IDS))
+            rest = rest[length:]
+        found.append(DerivedColumns(columns))
     return found
+
+
+def check_dots(columns: Sequence[Sequence[Any]], sites: int) -> None:
+    """Raise WireError unless columns are sites and numbers of dots in turn."""
+    for places, numbers in zip(columns[::2], columns[1::2], strict=True):
+        _check_integers(places, sites - 1)
+        _check_integers(numbers, NUMBERS)
 
 
 def _check_integers(column: Sequence[Any], greatest: int) -> None:

@@ -27,6 +27,8 @@ from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Replica
 from everview.replication.transports.framed import TEMPORARY, TornFileError, read_frames, verify
 from everview.replication.transports.outbox import LAST_SERIAL, REQUEST, Box, CutHeader, Note, plan
+from everview.replication.transports.shared_folder import FolderTransport as DotsTransport
+from everview.replication.transports.shared_folder import Visitor
 
 __all__ = ["FolderTransport"]
 
@@ -96,9 +98,12 @@ class FolderTransport:
         self.peer = str(folder)
         self._me = ""
         self._looked: frozenset[tuple[str, int, int]] = frozenset()
+        self._dots = DotsTransport(folder)
 
     def sync(self, replica: Replica, *, on_progress: OnProgress | None = None) -> SyncReport:
         """Visit the folder once."""
+        if isinstance(replica, Visitor):
+            return self._dots.sync(replica, on_progress=on_progress)
         visit = _Visit(replica, self.peer, on_progress)
         try:
             self._open()
@@ -268,6 +273,8 @@ class FolderTransport:
 
     def wait(self, timeout: float) -> bool:
         """Look at the folder until others have left cuts, or a new reader has come."""
+        if self._dots.is_used:
+            return self._dots.wait(timeout)
         until = time.monotonic() + timeout
         while (left := until - time.monotonic()) > 0:
             if (found := self._look()) != self._looked:

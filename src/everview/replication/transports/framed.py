@@ -33,7 +33,7 @@ import msgspec
 from everview.errors import LimitError
 from everview.replication.wire import LARGEST_MESSAGE
 
-__all__ = ["TEMPORARY", "TornFileError", "read_frames", "read_header", "verify", "write_framed"]
+__all__ = ["TEMPORARY", "Frames", "TornFileError", "read_frames", "read_header", "verify", "write_framed"]
 
 MAGIC = b"everview file 1"
 LENGTH = struct.Struct(">I")
@@ -43,6 +43,7 @@ TEMPORARY = ".tmp-"
 """How the names of files begin that are being written."""
 
 BLOCK = 1 << 20
+MOST_FRAMES = 100_000
 LARGEST_HEADER = 4 << 20
 """Room for the names of tens of thousands of sites."""
 
@@ -167,6 +168,30 @@ class _Frames:
             _header(file, self.path)
             while (length := _length(file, self.path)) != END:
                 yield _exactly(file, length, LARGEST_MESSAGE, self.path)
+
+
+class Frames:
+    """The messages of a file, each of which is read when it is asked for; TornFileError if it has no end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places: list[tuple[int, int]] = []
+        with _opened(path) as file:
+            _header(file, path)
+            while (length := _length(file, path)) != END:
+                self._places.append((file.tell(), length))
+                if len(self._places) > MOST_FRAMES:
+                    raise TornFileError(f"{path} has more than {MOST_FRAMES:,} messages")
+                file.seek(length, os.SEEK_CUR)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> bytes:
+        start, length = self._places[index]
+        with _opened(self._path) as file:
+            file.seek(start)
+            return _exactly(file, length, LARGEST_MESSAGE, self._path)
 
 
 def _header(file: BinaryIO, path: Path) -> bytes:

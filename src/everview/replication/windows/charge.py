@@ -3,7 +3,8 @@
 A store that was made here, and is still what it was, is in charge of its source. One that was put back or
 copied has a new incarnation, and may have forgotten what it, or its original, has closed. So:
 
-1. It *opens*: a row of `everview_closed` says that it wants to speak for the source. Of several the last counts.
+1. It *opens*: a row of `everview_closed` says that it wants to speak for the source. Of several the last
+   counts.
 2. Every store that has windowed relations, or only their markers, is a *participant*: it has a row of its own
    in `everview_participants`. Who hears of an opening notes that there, in the same commit, with its vectors:
    what it had of the source by then, and all that it had of markers and participants. From then on it counts
@@ -14,7 +15,8 @@ copied has a new incarnation, and may have forgotten what it, or its original, h
 What nobody of these had of a source, nobody saw as final. The exception is a store that the source told
 something *directly*, that told nobody who it is, and of which the source has forgotten: such a store is not
 asked, and what is final there may differ. A participant that is gone for good is waited for until it is given
-up; one that was given up and comes back writes its row again. A store that was put back takes its old row away.
+up; one that was given up and comes back writes its row again. A store that was put back takes its old row
+away.
 """
 
 from __future__ import annotations
@@ -124,7 +126,7 @@ class Charge:
         return openings(read_markers(self._store, self._store.name)).get(self._store.name)
 
     def _waiting(self) -> list[str]:
-        """The participants of whom it is not known that they have heard, or whose rows are not here, by name."""
+        """The participants that have not heard, or had something that is not here, as far as is known."""
         store, own = self._store, self._store.incarnation
         participants = self._participants()
         found = set() if participants.keys() - {own} else {"the other sites"}
@@ -134,9 +136,9 @@ class Charge:
             heard = all_heard.get(store.name)
             if incarnation == own:
                 continue
-            if heard is None or heard.opener != own:
-                found.add(names.get(incarnation) or incarnation)
-            elif not all(covers(here[name], seen) for name, seen in heard.seen.items() if name in here):
+            has_heard = heard is not None and heard.opener == own
+            seen = {} if heard is None else heard.seen
+            if not (has_heard and all(covers(here[name], had) for name, had in seen.items() if name in here)):
                 found.add(names.get(incarnation) or incarnation)
         return sorted(found)
 
@@ -165,6 +167,12 @@ class Charge:
                 store.writer.connection, PARTICIPANTS, key, self._writing.commit, self._writing.collect
             )
         )
+
+    def participants(self) -> dict[str, str]:
+        """Return what the stores that take part are called, by incarnation."""
+        connection = self._store.writer.connection
+        names = dict(connection.execute(f"SELECT incarnation, name FROM {SITES}"))
+        return {incarnation: names.get(incarnation, "") for incarnation in self._participants()}
 
     def _relations(self) -> list[str]:
         wanted = (CLOSED, PARTICIPANTS, *windowed_relations(self._store.program.relations))

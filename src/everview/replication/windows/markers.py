@@ -66,9 +66,9 @@ def moment_of(microseconds: int) -> dt.datetime:
     return found
 
 
-def text_of(vector: Vector) -> str:
-    """A vector as it is stored."""
-    return json.dumps(vector, sort_keys=True, separators=(",", ":"))
+def text_of(said: Mapping[str, Any]) -> str:
+    """A vector, or several, as a store has them."""
+    return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
 
 def read_vector(found: object) -> dict[str, int] | None:
@@ -92,7 +92,8 @@ def read_markers(store: Store, source: str | None = None) -> Iterator[Marker]:
     """Yield the markers that are here, of one source or of all; what is none is passed over."""
     stored = store.engine.shares[CLOSED]
     table, held = stored.tables
-    both = f"SELECT c0, c1, c2, c3, dot, 1 AS shown FROM {table} UNION ALL SELECT c0, c1, c2, c3, dot, 0 FROM {held}"
+    cells = "SELECT c0, c1, c2, c3, dot"
+    both = f"{cells}, 1 AS shown FROM {table} UNION ALL {cells}, 0 FROM {held}"
     rows = store.writer.connection.execute(
         f"SELECT r.c0, r.c1, r.c2, r.c3, s.incarnation, r.shown FROM ({both}) AS r "
         f"JOIN {SITES} AS s ON s.number = r.dot >> 40 WHERE ?1 IS NULL OR r.c0 = ?1 ORDER BY r.dot",
@@ -118,8 +119,8 @@ def vector_of(connection: sqlite3.Connection, relation: str, name: str | None = 
     """Return what is here of a relation, of stores that are called so, or of all."""
     return dict(
         connection.execute(
-            f"SELECT s.incarnation, v.seen FROM {PARTITIONS} AS p JOIN {VECTORS} AS v ON v.partition = p.number "
-            f"JOIN {SITES} AS s ON s.number = v.site "
+            f"SELECT s.incarnation, v.seen FROM {PARTITIONS} AS p "
+            f"JOIN {VECTORS} AS v ON v.partition = p.number JOIN {SITES} AS s ON s.number = v.site "
             "WHERE p.stream = ?1 AND p.value = '' AND v.seen > 0 AND (?2 IS NULL OR s.name = ?2)",
             (relation, name),
         )

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Mapping
 
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import dot
 from everview.engines.sqlite.rows.ledger import SITES
+from everview.engines.sqlite.rows.serving import Rows
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.language.windowed import PROGRESS
@@ -44,7 +44,7 @@ class Progress:
         self._waiting: dict[tuple[str, str], Marker] = {}
         """The first marker of each source and relation that waits for its events.
 
-        Later ones take its place in the table; should their events always be on the way, none would ever count.
+        Later ones take its place in the table; should their events always be on the way, none would count.
         """
         self._warned: set[tuple[str, str]] = set()
 
@@ -62,7 +62,8 @@ class Progress:
             place = marker.source, marker.relation
             if self._is_one(marker, opened.get(marker.source)):
                 until = self._complete(marker, opened.get(marker.source))
-                if until is not None and until > max(before.get(place, until - 1), news.get(place, until - 1)):
+                least = news.get(place, before.get(place))
+                if until is not None and (least is None or until > least):
                     news[place] = until
         if news:
             put(self._store, self._writing, PROGRESS, [(*place, until) for place, until in news.items()])
@@ -116,31 +117,41 @@ class Progress:
             )
         return not found
 
-    def too_late(self, stored: StoredRows) -> list[int]:
-        """Return the dots of events that have just been taken and whose windows are final here."""
+    def too_late(self, stored: StoredRows, rows: Rows) -> list[int]:
+        """Return the dots of events from elsewhere whose windows are final here.
+
+        Events in its own source's name a store does not refuse: it sets them aside.
+        """
         relation = stored.relation
-        if relation.event_time is None:
+        if relation.event_time is None or relation.owner is None:
             return []
-        owner, at = cell(stored, relation.owner), cell(stored, relation.event_time)
         table = self._store.engine.relations[PROGRESS].table.name
-        found = self._store.writer.connection.execute(
-            f"SELECT d.dot FROM {stored.delta} AS d JOIN {table} AS p ON p.c0 = d.{owner} AND p.c1 = ? "
-            f"WHERE d.dot IS NOT NULL AND d.{at} < p.c2",
-            (relation.name,),
+        final = dict(
+            self._store.writer.connection.execute(
+                f"SELECT c0, c2 FROM {table} WHERE c1 = ? AND c0 <> ? AND c2 IS NOT NULL",
+                (relation.name, self._store.name),
+            )
         )
-        return [one for (one,) in found]
+        owners, times = (
+            rows.columns[relation.columns.index(name)] for name in (relation.owner, relation.event_time)
+        )
+        if not final:
+            return []
+        return [
+            dot
+            for dot, owner, at in zip(rows.dots, owners, times, strict=True)
+            if owner in final and at is not None and at < final[owner]
+        ]
 
 
-def strangers(
-    connection: sqlite3.Connection, stored: StoredRows, marker: Marker, writers: Mapping[int, str] | None = None
-) -> list[int]:
+def strangers(connection: sqlite3.Connection, stored: StoredRows, marker: Marker) -> list[int]:
     """Return the dots of a source's events in windows that it has closed without them.
 
-    What the marker's own writer has written goes by its door, and is not looked at, unless `writers` are given.
+    What the marker's own writer has written went by its door, and is not looked at.
     """
     owner, at = cell(stored, stored.relation.owner), cell(stored, stored.relation.event_time)
     seen: Vector = vector_of(connection, stored.stream, marker.source)
-    numbers = {incarnation: number for number, incarnation in connection.execute(f"SELECT number, incarnation FROM {SITES}")}
+    numbers = dict(connection.execute(f"SELECT incarnation, number FROM {SITES}"))
     found: list[int] = []
     for incarnation, last in seen.items():
         first = marker.vector.get(incarnation, 0)
@@ -149,7 +160,8 @@ def strangers(
         low, high = dot(numbers[incarnation], first), dot(numbers[incarnation], last)
         for table in stored.tables:
             rows = connection.execute(
-                f"SELECT dot FROM {table} WHERE dot > ? AND dot <= ? AND {owner} = ? AND {at} < ?",
+                f"SELECT dot FROM {table} WHERE dot > ? AND dot <= ? AND {owner} = ? AND {at} < ? "
+                f"AND {stored.is_shown()}",
                 (low, high, marker.source, marker.until),
             )
             found += [one for (one,) in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
@@ -18,9 +19,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--kind", default="", choices=KINDS)
     parser.add_argument("--replay", type=Path, help="a case that was written, instead")
-    parser.add_argument("--patience", type=float, default=60.0, help="seconds for making a failing case small")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, help="seconds for making a failing case small"
+    )
     parser.add_argument("--keep-on", action="store_true", help="go on after a failure")
     given = parser.parse_args()
+    logging.disable()  # what went back, and who differs from whom, is what these worlds are about
     if given.replay is not None:
         Simulation(case=load_case(given.replay.read_bytes())).run()
         return 0

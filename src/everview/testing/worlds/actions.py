@@ -7,6 +7,7 @@ from collections import Counter
 
 from everview.engines.sqlite.rows.taking import forget_log
 from everview.replication.rights import Rights
+from everview.replication.transports.shared_folder import FolderTransport
 from everview.testing.worlds import steps as do
 from everview.testing.worlds.history import Event, written
 from everview.testing.worlds.invariants import Wrong
@@ -28,7 +29,7 @@ def happen(step: do.Step, world: World) -> None:
 def _write(step: do.Write, world: World) -> None:
     site = world.sites.get(step.site)
     if site is not None:
-        write(world, site, [one for one in step.operations if one[1] in site.shares], step.crash)
+        write(world, site, [one for one in step.operations if site.may_write(one[1])], step.crash)
 
 
 @happen.register
@@ -73,7 +74,9 @@ def write(world: World, site: Site, operations: list[do.Operation], crash: int =
     world.check(site)
 
 
-def _batches(operations: list[do.Operation], *, large: bool) -> list[tuple[tuple[str, str], list[tuple[object, ...]]]]:
+def _batches(
+    operations: list[do.Operation], *, large: bool
+) -> list[tuple[tuple[str, str], list[tuple[object, ...]]]]:
     if large:
         return [((operations[0][0], operations[0][1]), [tuple(row) for _, _, row in operations])]
     return [((verb, name), [tuple(row)]) for verb, name, row in operations]
@@ -84,10 +87,11 @@ def _sync(step: do.Sync, world: World) -> None:
     site, peer = world.sites.get(step.site), world.sites.get(step.peer)
     if site is None or peer is None:
         return
+    before = site.incarnation, peer.incarnation
     whole = sync(world, site, peer, messages=step.messages, victim=step.victim, crash=step.crash)
     world.check(site)
     world.check(peer)
-    if whole and site.name not in peer.rights:
+    if whole and site.name not in peer.rights and before == (site.incarnation, peer.incarnation):
         _check_equal(world, site, peer)
 
 
@@ -130,6 +134,35 @@ def _deliver(step: do.Deliver, world: World) -> None:
     world.check(to)
     if following is not None:
         packets.append(following)
+
+
+@happen.register
+def _visit(step: do.Visit, world: World) -> None:
+    site = world.sites.get(step.site)
+    if site is None or site.fork or not world.is_honest(step.site):
+        return
+    with world.acting(site, step.crash):
+        report = FolderTransport(world.shared).sync(site.replica)
+        world.counts["rows from files"] += report.received_rows
+        world.counts["visits"] += 1
+    world.check(site)
+
+
+@happen.register
+def _lose(step: do.Lose, world: World) -> None:
+    if step.how == "back":
+        for path, data in world.lost[:1]:
+            path.write_bytes(data)
+        return
+    files = sorted(path for path in world.shared.rglob("*") if path.is_file())
+    if files:
+        path = files[step.pick % len(files)]
+        data = path.read_bytes()
+        world.lost.append((path, data))
+        world.counts[f"files {step.how}"] += 1
+        path.unlink()
+        if step.how == "torn":
+            path.write_bytes(data[: len(data) // 2])
 
 
 @happen.register
@@ -210,7 +243,7 @@ def _is_told(world: World, site: Site, how: do.Return) -> bool:
     if how != "unnoticed":
         unspoken = not site.has_spoken and how == "in place"
         return not (unspoken and any(_knows_more(other, kept.incarnation, kept.own) for other in others))
-    if kept.incarnation != site.incarnation or kept.head >= site.head:
+    if kept.incarnation != site.incarnation or kept.head >= site.head or not kept.is_exact:
         return False
     if world.case.wild:
         return True

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from everview.language.relations import Semantics
 from everview.testing.worlds import steps as do
-from everview.testing.worlds.programs import LARGE, TRANSFERS, parsed, random_program
+from everview.testing.worlds.programs import LARGE, TRANSFERS, parsed, random_program, with_authorities
 
 FAULTS = (
     "forget",
     "skew",
     "crash",
     "network",
+    "folder",
     "cut",
     "partition",
     "restore",
@@ -31,7 +32,7 @@ KINDS = ("", "liar", "wild", "large")
 
 YEAR = 365 * 86_400
 
-SKEWS = (0, 0, -30, 30, 300, -3_600, 2 * 86_400, -YEAR, 20 * YEAR, -70 * YEAR, 100 * YEAR)
+SKEWS = (0, 0, -30, 30, 300, -3_600, 2 * 86_400, -YEAR, 20 * YEAR, -70 * YEAR, 80 * YEAR)
 """How many seconds clocks are ahead."""
 
 Move = Callable[[], list[do.AnyStep]]
@@ -55,13 +56,18 @@ class _Generator:
         # Few rows, so that writes meet; sometimes a single one.
         self.width, self.depth = rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
         self.names = [f"s{number}" for number in range(rng.choice([2, 2, 3, 3, 4, 5]))]
-        self.parts = not self.transfers and len(self.relations) > 1 and rng.random() < 0.25
+        self.parts = not self.transfers and rng.random() < 0.3
+        publishing = random.Random(f"authorities {kind} {seed}")
+        if not self.transfers and publishing.random() < 0.2:
+            self.text = with_authorities(self.text, publishing, self.names)
+            self.program = parsed(self.text)
         self.grants: list[str] = []
         if kind == "wild":
             self.faults |= {"rewind"}
         if kind == "liar":
             self.faults -= {"rewind"}
-            self.grants = [name for name in self.relations if rng.random() < 0.4]
+            grants = rng.random() < 0.6
+            self.grants = [name for name in self.relations if grants and rng.random() < 0.5]
         if self.transfers or kind == "liar":
             self.faults.discard("rights")
             self.parts = self.parts and kind == "liar"
@@ -93,7 +99,9 @@ class _Generator:
     def hosts(self, name: str) -> list[str] | None:
         if not self.parts or name == self.names[0] or self.rng.random() < 0.4:
             return None
-        return sorted(self.rng.sample(self.relations, self.rng.randint(1, len(self.relations) - 1)))
+        views = self.rng.sample(sorted(self.program.views), self.rng.choice([0, 1, 1, 2]))
+        relations = [one for one in self.relations if self.rng.random() < 0.3]
+        return sorted({*views, *relations}) or [self.relations[0]]
 
     def skew(self) -> int:
         return self.rng.choice(SKEWS) if "skew" in self.faults else 0
@@ -110,7 +118,8 @@ class _Generator:
             "forget": [(lambda: [do.Forget(self.site(), rng.choice([0, 0, 1, 3]))], 3)],
             "skew": [(lambda: [do.Set(self.site(), self.skew())], 1)],
             "crash": [(lambda: [do.Crash(self.site())], 1), (self.dying_write, 2), (self.dying_sync, 2)],
-            "network": [(lambda: [do.Dial(*self.pair())], 6), (self.deliver, 18)],
+            "network": [(lambda: [do.Dial(*self.pair())], 6), (self.deliver, 18), (self.slow, 2)],
+            "folder": [(self.visit, 8), (lambda: [do.Lose(rng.randrange(100), self.loss())], 2)],
             "cut": [(lambda: [do.Sync(*self.pair(), messages=rng.randint(1, 8))], 4)],
             "partition": [(lambda: [do.Partition(*self.pair())], 2)],
             "restore": [(lambda: [do.Backup(self.site())], 2), (self.restore, weight)],
@@ -123,7 +132,7 @@ class _Generator:
         for fault in sorted(self.faults):
             moves += optional[fault]
         if self.kind == "liar":
-            moves.append((lambda: [do.Lie(self.site(), rng.getrandbits(30))], 8))
+            moves.append((lambda: [do.Lie(self.site(), rng.getrandbits(30))], 12))
             if self.grants:
                 moves.append((lambda: [do.Write("liar", [self.operation() for _ in range(2)])], 2))
         return moves
@@ -176,6 +185,23 @@ class _Generator:
         fate: do.Fate = rng.choices(["arrives", "doubled", "lost"], [7, 2, 1])[0]  # type: ignore[assignment]
         crash = rng.randint(1, 60) if "crash" in self.faults and rng.random() < 0.1 else 0
         return [do.Deliver(rng.choice([0, 0, rng.randrange(1_000)]), fate, crash)]
+
+    def slow(self) -> list[do.AnyStep]:
+        """An exchange in which both sides write meanwhile."""
+        pair = self.pair()
+        steps: list[do.AnyStep] = [do.Dial(*pair)]
+        for _ in range(self.rng.randint(3, 7)):
+            steps.append(do.Deliver(-1))
+            if self.rng.random() < 0.6:
+                steps.append(do.Write(self.rng.choice(pair), self.transaction()))
+        return steps
+
+    def visit(self) -> list[do.AnyStep]:
+        dies = "crash" in self.faults and self.rng.random() < 0.2
+        return [do.Visit(self.site(), self.rng.randint(1, 150) if dies else 0)]
+
+    def loss(self) -> Literal["lost", "torn", "back"]:
+        return self.rng.choice(["lost", "torn", "back"])  # type: ignore[return-value]
 
     def restore(self) -> list[do.AnyStep]:
         return [do.Restore(self.site(), self.rng.choice(["in place", "moved"]))]

@@ -31,21 +31,30 @@ def check_site(world: World, site: Site) -> None:
             _check_seen(world, site, name, live)
         same(f"{site.name} shows {name}", rows, shown(relation, live))
         tables[name] = list(rows.elements())
-    if len(tables) == len(site.program.relations):
-        expected = world.views_of(tables)
+    for stream, name in site.hollow.items():
+        if world.is_sound(name):
+            _check_seen(world, site, stream, site.live(stream), of=name)
+    for name in site.views():
+        if site.is_published(name) and site.rows(name) not in world.published.get(name, [Counter()]):
+            raise Wrong(f"{site.name} shows {name} as its authority never did: {site.rows(name)}")
+    if len(tables) == len(site.program.relations) and not site.hollow:
+        foreign = {name: list(site.rows(name).elements()) for name in site.views() if site.is_published(name)}
+        expected = world.views_of(tables | foreign)
         for name in site.views():
             rows = site.rows(name)
-            same(f"{site.name} keeps view {name}", rows, expected[name])
+            if name not in foreign:
+                same(f"{site.name} keeps view {name}", rows, expected[name])
             if world.case.transfers and name == "torn" and rows:
                 raise Wrong(f"{site.name} shows transfers in part: {sorted(rows)}")
 
 
-def _check_seen(world: World, site: Site, name: str, live: Live) -> None:
-    vector = site.vector(name)
-    before = site.seen.get(name, {})
+def _check_seen(world: World, site: Site, stream: str, live: Live, *, of: str = "") -> None:
+    """`of` is the relation of which a view's host keeps an input: the dots, and not the values."""
+    name, vector = of or stream, site.vector(stream)
+    before = site.seen.get(stream, {})
     if not includes(vector, before):
-        raise Wrong(f"{site.name} has seen {vector} of {name}, and had seen {before}")
-    site.seen[name] = vector
+        raise Wrong(f"{site.name} has seen {vector} of {stream}, and had seen {before}")
+    site.seen[stream] = vector
     if site.fork is None:
         seen, more = vector, []
     else:
@@ -56,7 +65,7 @@ def _check_seen(world: World, site: Site, name: str, live: Live) -> None:
     if not world.history.is_whole(name, seen):
         raise Wrong(f"{site.name} has seen commits of {name} in part: {vector}")
     expected = world.history.live(name, seen, more)
-    if live != expected:
+    if (live.keys() != expected.keys()) if of else (live != expected):
         raise Wrong(f"{site.name} holds {name} {_differ(live, expected)}")
 
 
@@ -71,12 +80,41 @@ def check_rest(world: World) -> None:
         for site in holders:
             if site.vector(name) != first.vector(name):
                 vectors = f"{site.vector(name)}, {first.vector(name)}"
-                raise Wrong(f"in the end {site.name} and {first.name} have seen different parts of {name}: {vectors}")
+                raise Wrong(
+                    f"in the end {site.name} and {first.name} have seen different parts of {name}: {vectors}"
+                )
             if site.live(name) != first.live(name):
                 raise Wrong(f"in the end {site.name} and {first.name} hold {name} differently")
     for site in honest:
         check_site(world, site)
         _check_digests(world, site)
+    _check_views(world, honest)
+
+
+def _check_views(world: World, sites: Iterable[Site]) -> None:
+    """Views are the same at all sites that have seen of their inputs what whoever holds those has seen."""
+    sites = list(sites)
+    whole = [site for site in sites if site.hosts is None]
+    if not whole:
+        return
+    for site in sites:
+        if any(site.vector(stream) != whole[0].vector(name) for stream, name in site.hollow.items()):
+            beyond = any(not includes(whole[0].vector(n), site.vector(s)) for s, n in site.hollow.items())
+            if not beyond and all(map(world.is_sound, site.hollow.values())):
+                raise Wrong(f"in the end {site.name} has not seen all inputs of its views")
+            world.counts["views of lost commits"] += 1
+            continue
+        for name in site.views():
+            authority = world.program.views[name].authority
+            if authority is None or authority in world.sites:
+                model = whole[0] if authority is None else world.sites[authority]
+                if name in model.views() and (authority or not _reads_published(world, name)):
+                    same(f"in the end {site.name} shows view {name}", site.rows(name), model.rows(name))
+
+
+def _reads_published(world: World, view: str) -> bool:
+    """Whether a program has published views: what is made of them is not the same everywhere at once."""
+    return bool(world.published) and view == "over"
 
 
 def _check_digests(world: World, site: Site) -> None:

@@ -82,7 +82,9 @@ def dial(world: World, site: Site, peer: Site, crash: int = 0) -> Packet | None:
     return network.call(number, first) if first else None
 
 
-def sync(world: World, site: Site, peer: Site, *, messages: int = 0, victim: str = "", crash: int = 0) -> bool:
+def sync(
+    world: World, site: Site, peer: Site, *, messages: int = 0, victim: str = "", crash: int = 0
+) -> bool:
     """An exchange, until something keeps it from going on; return whether it was whole."""
     if site is peer or not world.may_meet(site, peer):
         return False
@@ -137,6 +139,4 @@ def _come_back(world: World, to: Site, dialog: Dialog, packet: Packet) -> bytes 
         dialog.awaited = OVER
         world.counts["exchanges given up"] += 1
         world.note(f"  given up: {error}")
-        if world.is_honest(to.name) and world.is_honest(packet.sender) and not world.is_lenient:
-            raise Wrong(f"{to.name} gives up on {packet.sender}: {error}") from error
         return None

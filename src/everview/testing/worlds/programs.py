@@ -69,7 +69,18 @@ def random_program(rng: random.Random, most: int = 4) -> str:
         lines.append(f"CREATE MATERIALIZED VIEW v{number} AS {SHAPES[name].format(x=x, y=y)};")
     if rng.random() < 0.3:  # a view over a view
         first = "x" if "RECURSIVE" in lines[len(names)] else "a"
-        lines.append(f"CREATE MATERIALIZED VIEW over AS SELECT {first}, count(*) AS n FROM v0 GROUP BY {first};")
+        lines.append(
+            f"CREATE MATERIALIZED VIEW over AS SELECT {first}, count(*) AS n FROM v0 GROUP BY {first};"
+        )
+    return "\n".join(lines)
+
+
+def with_authorities(text: str, rng: random.Random, names: list[str]) -> str:
+    """The program, some of whose views one of these sites publishes for all."""
+    lines = text.splitlines()
+    views = [place for place, line in enumerate(lines) if line.startswith("CREATE MATERIALIZED VIEW v")]
+    for place in rng.sample(views, min(rng.choice([1, 1, 2]), len(views))):
+        lines[place] = lines[place].replace(" AS ", f" WITH (authority = '{rng.choice(names)}') AS ", 1)
     return "\n".join(lines)
 
 

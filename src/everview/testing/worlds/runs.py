@@ -122,6 +122,8 @@ def settle(world: World) -> None:
         before = _state(world)
         for one, other in _pairs(world):
             sync(world, one, other)
+            world.check(one)
+            world.check(other)
         if _state(world) == before:
             return
     raise Wrong(f"the sites do not come to rest in {ROUNDS} rounds")

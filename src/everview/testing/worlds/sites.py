@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
-from everview.engines.sqlite.rows.ledger import PARTITIONS, SITES, VECTORS
+from everview.engines.sqlite.rows.ledger import OPENED, PARTITIONS, SITES, VECTORS
 from everview.engines.sqlite.rows.peers import CURSORS
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
@@ -69,6 +70,8 @@ class Kept:
     incarnation: str
     head: int
     own: dict[str, int]
+    is_exact: bool
+    """Whether it is known what was written since the process before it was started, should it come back."""
 
 
 @dataclass(slots=True)
@@ -106,6 +109,8 @@ class Site:
         self.rights: dict[str, Rights] = {}
         self.seen: dict[str, dict[str, int]] = {}
         """Relation → the vector when it was looked at last: it never shrinks."""
+        self.looks: tuple[Any, ...] = ()
+        """What it was like when it was last found to be right."""
         self._environment, self._page_cells = environment, page_cells
         self.open()
 
@@ -113,6 +118,8 @@ class Site:
 
     def open(self) -> None:
         """Start the process."""
+        for name in ("shares", "hollow"):
+            self.__dict__.pop(name, None)
         self.store = Store(
             str(self.path),
             self.program,
@@ -160,7 +167,11 @@ class Site:
     def keep(self) -> None:
         """Make a backup."""
         side = self._side.read_bytes() if self._side.exists() else None
-        self.kept = Kept(self.image(), side, self.incarnation, self.head, self.own())
+        opened = dict(self.connection.execute(f"SELECT partition, number FROM {OPENED}").fetchall())
+        told = opened.pop(-1, None) != self._stored("shown")
+        numbers = {p.stream: opened.get(p.number, 0) for p in self.store.ledger.partitions.values()}
+        is_exact = told or all(number == numbers.get(name, 0) for name, number in self.own().items())
+        self.kept = Kept(self.image(), side, self.incarnation, self.head, self.own(), is_exact)
 
     def put_back(self, how: Return) -> None:
         """Put the backup back, and start again."""
@@ -217,10 +228,17 @@ class Site:
     def _stored(self, column: str) -> Any:
         return self.connection.execute(f"SELECT {column} FROM {STORE}").fetchone()[0]
 
-    @property
+    @cached_property
     def shares(self) -> dict[str, StoredRows]:
-        """What it holds under vectors."""
-        return self.store.engine.shares
+        """The relations that it holds."""
+        shares = self.store.engine.shares
+        return {name: stored for name, stored in shares.items() if name in self.program.relations}
+
+    @cached_property
+    def hollow(self) -> dict[str, str]:
+        """What it keeps of views' inputs: stream → relation."""
+        engine = self.store.engine
+        return {stream: engine.written_in(stream) for stream in engine.hollow}
 
     def vector(self, stream: str) -> dict[str, int]:
         """Incarnation → the last number that it has seen."""
@@ -237,7 +255,7 @@ class Site:
 
     def live(self, stream: str) -> Live:
         """The rows that are live here, shown or not."""
-        stored = self.shares[stream]
+        stored = self.store.engine.shares[stream]
         names = dict(self.connection.execute(f"SELECT number, incarnation FROM {SITES}").fetchall())
         found: Live = {}
         for table in stored.tables:
@@ -255,8 +273,16 @@ class Site:
         return Counter(self._reading.fetch(sql, scan, inside=False))
 
     def views(self) -> list[str]:
-        """The views that it computes from relations that it shows."""
+        """The views that it shows."""
         return [name for name in self.program.views if name in self.store.engine.exchange.hosts]
+
+    def may_write(self, relation: str) -> bool:
+        """Whether it shows a relation; what is held for a view alone is not written."""
+        return relation in self.store.engine.exchange.hosts
+
+    def is_published(self, view: str) -> bool:
+        """Whether another site's word on a view counts."""
+        return self.program.views[view].authority not in (None, self.name)
 
     def knows(self, other: Site) -> bool:
         """Whether it has read so much of a site that went back in time that one of the two will notice."""

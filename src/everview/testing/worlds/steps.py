@@ -67,6 +67,20 @@ class Deliver(Step, frozen=True, tag="deliver"):
     crash: int = 0
 
 
+class Visit(Step, frozen=True, tag="visit"):
+    """A site visits the folder that all share."""
+
+    site: str
+    crash: int = 0
+
+
+class Lose(Step, frozen=True, tag="lose"):
+    """A file in the folder is lost, torn, or one that was lost is back."""
+
+    pick: int
+    how: Literal["lost", "torn", "back"] = "lost"
+
+
 class Partition(Step, frozen=True, tag="partition"):
     """No message goes from a site to a peer; or again."""
 
@@ -150,7 +164,7 @@ class Lie(Step, frozen=True, tag="lie"):
 
 
 AnyStep = (
-    Write | Load | Sync | Dial | Deliver | Partition | Permit | Forget | Wait | Set | Crash | Backup | Restore
+    Write | Load | Sync | Dial | Deliver | Visit | Lose | Partition | Permit | Forget | Wait | Set | Crash | Backup | Restore
     | Copy | Arrive | Leave | Lie
 )  # fmt: skip
 

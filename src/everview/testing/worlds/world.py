@@ -35,19 +35,25 @@ class World:
         self.sites: dict[str, Site] = {}
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
+        self.shared = folder / "shared"
+        self.shared.mkdir()
+        self.lost: list[tuple[Path, bytes]] = []
+        """Files that were in it."""
         self.now_us = START_US
         self.skews: dict[str, int] = {}
         self._born: Counter[str] = Counter()
         self._tags = random.Random(f"{case.seed}/tags")
         self._views: dict[tuple[tuple[str, tuple[Row, ...]], ...], dict[str, Counter[Row]]] = {}
+        self.published: dict[str, list[Counter[Row]]] = {
+            name: [Counter()] for name, view in self.program.views.items() if view.authority is not None
+        }
+        """View → what its authority has shown."""
         for place in case.places:
             self.add(place.name, place.skew, hosts=place.hosts)
 
     # Who is there.
 
-    def add(
-        self, name: str, skew: int, *, image: bytes = b"", hosts: Collection[str] | None = None
-    ) -> Site:
+    def add(self, name: str, skew: int, *, image: bytes = b"", hosts: Collection[str] | None = None) -> Site:
         """A new site, with a new store or a copy of another's."""
         self.skews[name] = skew
         path = self.folder / f"{name}.db"
@@ -95,6 +101,8 @@ class World:
         """Whether it would be found out if one of them had gone back in time, and neither is the liar."""
         if not (self.is_honest(site.name) and self.is_honest(peer.name)):
             return False
+        if peer.fork and site.name in peer.rights:
+            return self.case.wild  # what it may not write it says nothing of that counts
         return self.case.wild or (site.knows(peer) and peer.knows(site))
 
     # What happens.
@@ -122,12 +130,18 @@ class World:
             site.disarm()
         if site.fork is not None and site.incarnation != site.fork.incarnation:
             self._found_out(site)
+        for name, shown in self.published.items():
+            if self.program.views[name].authority == site.name and name in site.store.engine.nodes:
+                rows = site.rows(name)
+                shown += [rows] if rows not in shown else []
         self.note(f"  {site.name} {site.incarnation[:4]} at {site.head}")
 
     def check(self, site: Site) -> None:
         """Everything that must hold of a site now."""
-        if not self.case.large and self.is_honest(site.name):
+        looks = site.store, site.head, site.incarnation
+        if not self.case.large and self.is_honest(site.name) and site.looks != looks:
             check_site(self, site)
+            site.looks = looks
 
     def _found_out(self, site: Site) -> None:
         """What it wrote since it went back is its new self's: nobody had seen it."""
@@ -143,9 +157,7 @@ class World:
             if not upto and self.is_sound(name):
                 raise Wrong(f"{site.name} does not tell again what it wrote to {name} since it went back")
             base = fork.own.get(name, 0)
-            added = {
-                (new, number - base): row for (_, number), row in live_of(events).items()
-            }
+            added = {(new, number - base): row for (_, number), row in live_of(events).items()}
             own = {dot for event in events for dot in event.added}
             removed = {dot for event in events for dot in event.removed} - own
             self.history.record(Event(name, new, upto, added, frozenset(removed)))

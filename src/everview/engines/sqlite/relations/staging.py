@@ -63,6 +63,8 @@ def poured(
         if is_same(column):
             once.append(column.least)
             terms.append(f"?{len(once)}")
+        elif column and column[0] is None and column.count(None) == count:
+            terms.append("NULL")
         else:
             varying.append(column)
             terms.append("")

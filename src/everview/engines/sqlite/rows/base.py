@@ -73,8 +73,13 @@ class StoredRows(ABC):
         """Its own columns; all hold integers that are not negative."""
         return self.extras_of(self.relation)
 
+    is_summed = True
+    """Whether it has a digest, which is that of every replica."""
+
     dot_type = "INTEGER NOT NULL"
     """The type of a shown row's dot in the plain table."""
+    extra_type = "INTEGER NOT NULL"
+    """The type of its own columns."""
 
     # What circuits read.
 
@@ -229,8 +234,10 @@ class StoredRows(ABC):
         )
         if unless:
             connection.execute(f"DELETE FROM {self.delta} WHERE rowid > ? AND ({unless})", (before,))
-        rows = f"SELECT d.dot, {self.term('d')} AS term FROM {self.delta} AS d WHERE d.rowid > {before}"
-        digest = connection.execute(sums(rows, SITES)).fetchone()
+        digest = (0, 0)
+        if self.is_summed:
+            rows = f"SELECT d.dot, {self.term('d')} AS term FROM {self.delta} AS d WHERE d.rowid > {before}"
+            digest = connection.execute(sums(rows, SITES)).fetchone()
         return self._take(connection, before, arrived), digest
 
     @abstractmethod
@@ -245,6 +252,17 @@ class StoredRows(ABC):
     def net(self, connection: sqlite3.Connection) -> None:
         """Take out of the delta what comes and goes."""
 
+    def completed(self, columns: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+        """Return the columns of rows from elsewhere, with what a narrower program does not say of values."""
+        return columns
+
+    def check(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Raise WireError for rows from elsewhere that no honest site would tell; types were checked."""
+
+    def follow(self, connection: sqlite3.Connection) -> tuple[str, ...]:  # noqa: ARG002
+        """Bring what names its rows up to date, after a cut; return the deltas that have rows for it."""
+        return ()
+
     def all_rows(self) -> str:
         """Return the SELECT of all live rows, shown or not, as r: their dot and term of the digest."""
         both = f"SELECT {', '.join(self.cells)}, dot FROM"
@@ -252,6 +270,14 @@ class StoredRows(ABC):
             f"SELECT r.dot, {self.term('r')} AS term FROM "
             f"({both} {self.table.name} UNION ALL {both} {self.held}) AS r"
         )
+
+    def gone_rows(self) -> str:
+        """Return the SELECT of the live rows that are named in `GONE`: their dot and term of the digest.
+
+        SQLite finds them by their dots only table by table: of a join with `all_rows` it computes all terms.
+        """
+        named = f"SELECT r.dot, {self.term('r')} AS term FROM {GONE} AS g CROSS JOIN"
+        return " UNION ALL ".join(f"{named} {table} AS r ON r.dot = g.dot" for table in self.tables)
 
     def term(self, alias: str) -> str:
         """Return the term of a row in its partition's digest."""

@@ -43,10 +43,14 @@ def salt_of(incarnation: str) -> int:
 
 
 def term(schema: Sequence[Field], cells: Sequence[str], extras: Sequence[str]) -> str:
-    """Return the SQL term of a row's values: a number below the prime, or NULL of a row without columns."""
-    parts = [_rest(field, cell) for field, cell in zip(schema, cells, strict=True)]
-    parts += [f"{extra} % {PRIME}" for extra in extras]
-    weighed = [f"({part}) * {pow(_FACTORS, place + 1, PRIME)} % {PRIME}" for place, part in enumerate(parts)]
+    """Return the SQL term of a row's values: a number below the prime, or NULL of a row without columns.
+
+    NULLs count for nothing, and values and a kind's own columns have different factors. So a row's term is
+    the same under a program with more columns at the end.
+    """
+    parts = {place + 1: _rest(*pair) for place, pair in enumerate(zip(schema, cells, strict=True))}
+    parts |= {-place - 1: f"{extra} % {PRIME}" for place, extra in enumerate(extras)}
+    weighed = [f"({part}) * {pow(_FACTORS, place, PRIME)} % {PRIME}" for place, part in parts.items()]
     return f"(({' + '.join(weighed) or '0'}) % {PRIME})"
 
 

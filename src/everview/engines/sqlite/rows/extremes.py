@@ -13,6 +13,7 @@ from typing import Any
 
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.rows.joined import JoinedRows
+from everview.engines.sqlite.rows.keyed import last_of
 
 Row = Sequence[Any]
 
@@ -25,10 +26,12 @@ class GreatestRows(JoinedRows):
     """What of two values is shown, in SQL and in Python: stored values compare alike in both."""
 
     def _once(self, rows: Sequence[Row]) -> Sequence[Row]:
+        if last_of(self.relation, rows) is rows:
+            return rows
         found: dict[Row, list[Row]] = {}
         for row in rows:
             found.setdefault(tuple(row[place] for place in self.relation.key_positions), []).append(row)
-        return [reduce(self._beyond, copies) for copies in found.values()] if len(found) < len(rows) else rows
+        return [reduce(self._beyond, copies) for copies in found.values()]
 
     def _beyond(self, row: Row, other: Row) -> Row:
         choose = max if self.function == "max" else min
@@ -44,7 +47,10 @@ class GreatestRows(JoinedRows):
     @cached_property
     def _raised(self) -> str:
         raised = (f"{c} = coalesce({self.function}(d.{c}, r.{c}), d.{c}, r.{c})" for c in self.values)
-        return f"UPDATE {self.delta} AS d SET {', '.join(raised)} FROM {self.table.name} AS r WHERE {self._replaced}"
+        return (
+            f"UPDATE {self.delta} AS d SET {', '.join(raised)} "
+            f"FROM {self.table.name} AS r WHERE {self._replaced}"
+        )
 
     def _join(self, connection: sqlite3.Connection, version: int) -> None:
         shown = {key: key for key in self.table.key()}

@@ -31,7 +31,7 @@ class GroupedRows(StoredRows):
         fields = [
             f"{c} {column_type(f.type)}" for c, f in zip(self.table.columns, self.table.schema, strict=True)
         ]
-        fields += [f"{extra} INTEGER NOT NULL" for extra in self.extras]
+        fields += [f"{extra} {self.extra_type}" for extra in self.extras]
         listed = ", ".join(["dot INTEGER PRIMARY KEY", *fields, "version INTEGER NOT NULL"])
         return [
             *self.table.ddl(),
@@ -171,9 +171,13 @@ class GroupedRows(StoredRows):
             f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('1')} FROM {name} "
             f"{of_touched} AND {self.is_shown()}"
         )
+        self.note_turns(connection)
         connection.execute(f"DELETE FROM {self.scratch}")
         connection.execute(f"DELETE FROM {touched}")
         self.net(connection)
+
+    def note_turns(self, connection: sqlite3.Connection) -> None:
+        """Note which rows of the scratch table came to be shown, or ceased to, where somebody asks by dots."""
 
     def _put_back(self, connection: sqlite3.Connection, version: int) -> None:
         """Put the rows of the scratch table back: a key's winner is shown, the others are held beside it."""
@@ -198,5 +202,7 @@ class GroupedRows(StoredRows):
         return [f"{alias}.{column}" for column in self.table.columns] or ["1"]
 
     def net(self, connection: sqlite3.Connection) -> None:
+        if not connection.execute(f"SELECT EXISTS (SELECT 1 FROM {self.delta} WHERE w > 0)").fetchone()[0]:
+            return
         group = f"SELECT min(rowid) FROM {self.delta} GROUP BY {self._listed() or '1'} HAVING sum(w) <> 0"
         connection.execute(f"DELETE FROM {self.delta} WHERE rowid NOT IN ({group})")

@@ -1,7 +1,21 @@
 """Identity: a store that was copied or went back in time goes on as a new incarnation.
 
-Its rows stay as they are: they are live rows like any. Only rows that it wrote under numbers that others know
-for other rows get dots of the new incarnation: those since it was opened, when a peer finds out.
+Its rows stay as they are: they are live rows like any. Nearly always opening finds out (`lineage`), before
+anything was written, and then that is all.
+
+Else a peer finds out: it has read a commit of which the store does not know, or has seen numbers that it has
+not given. Then the store has written rows under numbers that others may know for other rows. It gives these
+dots of its new incarnation. They are those since it was opened: no process goes back in time. Where it was
+opened several times and told nobody anything between, it is those since the first of these times.
+
+That is exact but for three cases. In all of them nothing is lost or comes back.
+- A backup made after such a second opening, of rows that nobody had been told, and were told later: others
+  have these under their first dots, and get them under new ones, too. A bag then has them twice.
+- A store that has told what it wrote to somebody who did not find out. That one has the old dots and gets the
+  new ones, too; and others have other rows under the old ones. When these meet, digests differ: an alarm, and
+  `everview repair` reads the relation again from whoever is right.
+- A store that nobody finds out, for who meets it has not read it, and it has given as many numbers as are
+  known. That is an alarm, too, whenever somebody has seen as much as others of both pasts.
 """
 
 from __future__ import annotations
@@ -13,8 +27,42 @@ from everview.engines.sqlite.names import PAGES, STORE, TAGS
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import dot
-from everview.engines.sqlite.rows.ledger import PARTITIONS, VECTORS, Ledger, number_sites
+from everview.engines.sqlite.rows.ledger import (
+    OPENED,
+    PARTITIONS,
+    REMOVED,
+    SITES,
+    VECTORS,
+    Ledger,
+    number_sites,
+)
 from everview.engines.sqlite.store import Store
+
+_TOLD = -1
+"""In the place of a partition: what was told by then."""
+
+
+def note_opening(connection: sqlite3.Connection, ledger: Ledger, *, anew: bool = False) -> None:
+    """Remember where the store is, unless it was opened before and has told nobody anything since."""
+    (told,) = connection.execute(f"SELECT shown FROM {STORE}").fetchone()
+    found = connection.execute(f"SELECT number FROM {OPENED} WHERE partition = {_TOLD}").fetchone()
+    if found == (told,) and not anew:
+        return
+    ledger.load(connection)
+    connection.execute(f"DELETE FROM {OPENED}")
+    rows = [(_TOLD, told), *((one.number, one.seen) for one in ledger.partitions.values())]
+    connection.executemany(f"INSERT INTO {OPENED} VALUES (?, ?)", rows)
+
+
+def opened_at(connection: sqlite3.Connection) -> dict[int, int]:
+    """Return the store's own last numbers when it was opened, by partition."""
+    return dict(connection.execute(f"SELECT partition, number FROM {OPENED} WHERE partition <> {_TOLD}"))
+
+
+def is_renamed(connection: sqlite3.Connection, store: Store) -> bool:
+    """Whether the store was called something else when it wrote as who it is."""
+    known = connection.execute(f"SELECT name FROM {SITES} WHERE number = ?", (store.ledger.site,)).fetchone()
+    return known is not None and known[0] != store.name
 
 
 def renew(connection: sqlite3.Connection, store: Store) -> int:
@@ -26,12 +74,8 @@ def renew(connection: sqlite3.Connection, store: Store) -> int:
     connection.execute(f"DELETE FROM {TAGS}")
     connection.execute(f"UPDATE {PARTITIONS} SET summed = 0")  # `own` counts rows of the old one
     store.read_identity(connection)
+    note_opening(connection, store.ledger, anew=True)
     return old
-
-
-def opened_at(ledger: Ledger) -> dict[str, int]:
-    """Return how many numbers of its own a store had used up when it was opened, by stream."""
-    return {partition.stream: partition.seen for partition in ledger.partitions.values()}
 
 
 def rewrite(
@@ -39,30 +83,45 @@ def rewrite(
     commit: Commit,
     relations: Iterable[StoredRows],
     old: int,
-    opened: Mapping[str, int],
+    opened: Mapping[int, int],
 ) -> None:
     """Give rows that were written since the store was opened dots of the new incarnation.
 
-    Removals since then are told again by its vector, which moves wherever the old one's had.
+    Removals since then are told again by its vector, which moves wherever the old one's had. Only those of
+    rows that were written since are not told: others may know other rows by these dots.
     """
     ledger = commit.ledger
     assert ledger is not None
     for stored in relations:
         partition = ledger.partition(connection, stored.stream)
-        since = opened.get(stored.stream, 0)
+        since = opened.get(partition.number, 0)
+        forgot = connection.execute(
+            f"SELECT 1 FROM {VECTORS} WHERE partition = ? AND site = ? AND forgotten > ?",
+            (partition.number, old, since),
+        ).fetchone()
         moved = connection.execute(
-            f"UPDATE {VECTORS} SET seen = ?, changed = ? WHERE partition = ? AND site = ? AND seen > ?",
-            (since, commit.version, partition.number, old, since),
+            f"UPDATE {VECTORS} SET seen = ?1, changed = ?2, forgotten = min(forgotten, ?1) "
+            "WHERE partition = ?3 AND site = ?4 AND seen > ?1",
+            (since, commit.version, partition.number, old),
         ).rowcount
         if not moved:
             continue
         base, low, high = ledger.base(partition), dot(old, since), dot(old + 1, 0)
+        connection.execute(
+            f"DELETE FROM {REMOVED} WHERE partition = ? AND dot > ? AND dot < ?",
+            (partition.number, low, high),
+        )
         for table in stored.tables:  # numbers stay as far apart as they were, above those of the new one
             connection.execute(
                 f"UPDATE {table} SET dot = dot - ? + ?, version = ? WHERE dot > ? AND dot < ?",
                 (low, base, commit.version, low, high),
             )
         ledger.advance(connection, partition, _used(connection, stored, base), commit.version)
+        if forgot:  # removals that are told again are not in the log
+            connection.execute(
+                f"UPDATE {VECTORS} SET forgotten = seen WHERE partition = ? AND site = ?",
+                (partition.number, ledger.site),
+            )
         connection.execute(f"UPDATE {PARTITIONS} SET summed = 0 WHERE number = ?", (partition.number,))
         commit.grown = True
 

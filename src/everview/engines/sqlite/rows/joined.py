@@ -1,8 +1,8 @@
 """Relations of which a key shows the join of all its rows.
 
-A write replaces the rows of its key that it sees by one row, so nearly always a key has one live row, and that
-is what the plain table has. Where concurrent writers left several, all of them lie in the held table, and the
-plain table has their join: no row that anybody wrote, and without a dot.
+A write replaces the rows of its key that it sees by one row, so nearly always a key has one live row, and
+that is what the plain table has. Where concurrent writers left several, all of them lie in the held table,
+and the plain table has their join: no row that anybody wrote, and without a dot.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ class JoinedRows(GroupedRows):
             self._note_old(connection, base)
             self._meet(connection, base, commit)
             connection.execute(self._replace, (base, commit.version))
-            connection.execute(
-                f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('-1')} FROM {self.scratch}"
-            )
+            went = f"SELECT {self._listed('-1')} FROM {self.scratch}"
+            connection.execute(f"INSERT INTO {self.delta} ({self._listed('w')}) {went}")
             connection.execute(f"DELETE FROM {self.scratch}")
             self.net(connection)
             came = f"SELECT count(*) FROM {self.delta} WHERE w > 0"

@@ -58,9 +58,8 @@ class LatticeRows(JoinedRows):
     def _join(self, connection: sqlite3.Connection, version: int) -> None:
         (value,), key = self.values, self.table.key()
         keys = ", ".join(key)
-        rows = connection.execute(
-            f"SELECT {keys}, {value} FROM {self.scratch} WHERE ({keys}) IN (SELECT {keys} FROM {self._crowded})"
-        )
+        crowded = f"({keys}) IN (SELECT {keys} FROM {self._crowded})"
+        rows = connection.execute(f"SELECT {keys}, {value} FROM {self.scratch} WHERE {crowded}")
         found: dict[tuple[Any, ...], list[bytes]] = {}
         for *of, element in rows:
             found.setdefault(tuple(of), []).append(element)

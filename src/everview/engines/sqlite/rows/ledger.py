@@ -31,6 +31,9 @@ REMOVED = internal("removed")
 SITES = internal("dot_sites")
 """Number → incarnation and name of every site that is known; `salt` goes into digests."""
 
+OPENED = internal("opened")
+"""Where the store was when it was opened: partition → its own last number there (`rows.identity`)."""
+
 LEDGER_DDL = (
     (
         f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL UNIQUE, "
@@ -45,13 +48,16 @@ LEDGER_DDL = (
         f"CREATE TABLE {VECTORS} (partition INTEGER, site INTEGER, seen INTEGER NOT NULL, "
         "changed INTEGER NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (partition, site)) WITHOUT ROWID"
     ),
-    f"CREATE INDEX {VECTORS}_changed ON {VECTORS} (changed)",
     (
         f"CREATE TABLE {REMOVED} (partition INTEGER, version INTEGER, dot INTEGER, term INTEGER, "
         "PRIMARY KEY (partition, version, dot)) WITHOUT ROWID"
     ),
+    f"CREATE TABLE {OPENED} (partition INTEGER PRIMARY KEY, number INTEGER NOT NULL)",
 )
 """`first` and `second` are the digest of the rows up to the local version `summed`, own rows up to `own`."""
+
+_MET = ""
+"""The partition of no stream: its floor says that others were met, also where nothing else is logged."""
 
 NOT_LOGGED = -1
 """The floor of a partition of which nobody was ever told: its removals need no log."""
@@ -66,6 +72,8 @@ class Partition:
     value: str
     floor: int
     seen: int
+    is_crowded: bool | None = None
+    """Whether rows are held beside those of the plain table, once that was looked up."""
 
     @property
     def is_logged(self) -> bool:
@@ -87,6 +95,8 @@ class Ledger:
     is_loaded: bool = False
     has_met: bool = False
     """Whether removals are logged, because other stores are told of what is here."""
+    quiet: frozenset[str] = frozenset()
+    """Streams whose removals are logged only once somebody reads them here."""
 
     def load(self, connection: sqlite3.Connection) -> None:
         """Read the partitions, unless they are known."""
@@ -110,7 +120,7 @@ class Ledger:
         self.load(connection)
         found = self.partitions.get((stream, value))
         if found is None:
-            floor = 0 if self.has_met else NOT_LOGGED
+            floor = 0 if self.has_met and stream not in self.quiet else NOT_LOGGED
             number = connection.execute(
                 f"INSERT INTO {PARTITIONS} (stream, value, floor, first, second, summed, own) "
                 "VALUES (?, ?, ?, 0, 0, 0, 0)",
@@ -119,6 +129,11 @@ class Ledger:
             assert number is not None
             found = self.partitions[stream, value] = Partition(number, stream, value, floor, 0)
         return found
+
+    def written(self, stream: str) -> int:
+        """Return the last number of this store's own in a stream; 0 where it has written nothing."""
+        found = self.partitions.get((stream, ""))
+        return 0 if found is None else found.seen
 
     def base(self, partition: Partition) -> int:
         """Return the dot before the next one of this store."""
@@ -144,12 +159,25 @@ class Ledger:
 
 def meet(connection: sqlite3.Connection, ledger: Ledger, streams: Iterable[str]) -> None:
     """From now on removals are logged: others are about to be told of what is here."""
-    for stream in streams:
+    for stream in (*streams, _MET):
         ledger.partition(connection, stream)
-    connection.execute(
-        f"UPDATE {PARTITIONS} SET floor = (SELECT version FROM {STORE}) WHERE floor = ?", (NOT_LOGGED,)
-    )
-    connection.execute(f"UPDATE {VECTORS} SET forgotten = seen")
+    known = [partition.stream for partition in ledger.partitions.values()]
+    begin_log(connection, ledger, [stream for stream in known if stream not in ledger.quiet])
+    connection.execute(f"CREATE INDEX IF NOT EXISTS {VECTORS}_changed ON {VECTORS} (changed)")
+    ledger.forget()
+
+
+def begin_log(connection: sqlite3.Connection, ledger: Ledger, streams: Iterable[str]) -> None:
+    """From now on removals of these streams are logged."""
+    for stream in streams:
+        logged = f"(SELECT number FROM {PARTITIONS} WHERE stream = ? AND floor = ?)"
+        connection.execute(
+            f"UPDATE {VECTORS} SET forgotten = seen WHERE partition IN {logged}", (stream, NOT_LOGGED)
+        )
+        connection.execute(
+            f"UPDATE {PARTITIONS} SET floor = (SELECT version FROM {STORE}) WHERE stream = ? AND floor = ?",
+            (stream, NOT_LOGGED),
+        )
     ledger.forget()
 
 
@@ -169,7 +197,11 @@ def drop_partitions(connection: sqlite3.Connection, keep: Iterable[str]) -> None
 
 
 def number_sites(
-    connection: sqlite3.Connection, incarnations: Iterable[str], names: Mapping[str, str], *, speaker: str = ""
+    connection: sqlite3.Connection,
+    incarnations: Iterable[str],
+    names: Mapping[str, str],
+    *,
+    speaker: str = "",
 ) -> dict[str, int]:
     """Return the numbers of incarnations in this store, new ones for those that were not known.
 
@@ -209,4 +241,14 @@ def log(connection: sqlite3.Connection, partition: int, version: int, dots: str)
     )
 
 
-__all__ = ["LEDGER_DDL", "NOT_LOGGED", "PARTITIONS", "REMOVED", "SITES", "VECTORS", "Ledger", "Partition"]
+__all__ = [
+    "LEDGER_DDL",
+    "NOT_LOGGED",
+    "OPENED",
+    "PARTITIONS",
+    "REMOVED",
+    "SITES",
+    "VECTORS",
+    "Ledger",
+    "Partition",
+]

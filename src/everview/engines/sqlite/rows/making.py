@@ -47,8 +47,8 @@ def _declared(circuit: Circuit, relation: Relation, name: str, kind: type[Kind])
     width = len(relation.schema)
     extra = kind.extras_of(relation)
     unique = relation.key_positions if relation.is_keyed else None
-    own = [f"{column} INTEGER NOT NULL" for column in (*extra, "version")]
-    own.append(f"dot {kind.dot_type}")
+    own = [f"{column} {kind.extra_type}" for column in extra]
+    own += [f"dot {kind.dot_type}", "version INTEGER NOT NULL"]
     table = StateTable(internal(name), relation.schema, tuple(own), zero="", unique=unique)
     keys = tuple(f"k{place}" for place in range(max(len(table.key()), 1)))
     return kind(

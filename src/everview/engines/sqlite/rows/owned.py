@@ -1,9 +1,9 @@
-"""Rows of owners: each is written by its owner alone, and of each owner those of its greatest epoch are shown.
+"""Rows of owners: only its owner writes a row, and of each owner the rows of its greatest epoch are shown.
 
-A row has a tuple, how often that is there, and an epoch. An epoch belongs to one incarnation. It begins in one
-commit with a mark, a row that is there 0 times, and all rows of a state; from then on every commit of the
-owner removes and adds rows. So what is shown is a state that the owner had: its vector is in order, and whoever
-removes rows of an epoch has begun a greater one in the same commit, or before.
+A row has a tuple, how often that is there, and an epoch. An epoch belongs to one incarnation. It begins in
+one commit with a mark, a row that is there 0 times, and with all rows of a state. From then on every commit
+of the owner removes and adds rows. So what is shown is a state that the owner had: its vector is in order,
+and rows of an epoch are removed by others only with a greater epoch, or after it.
 
 Only marks of stores that are called like the owner count. The plain table has the rows of the epochs that are
 shown, with their marks; all others are held beside it. (Titan §3; `spec/replication/publications.py`)
@@ -21,43 +21,62 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
-from everview.engines.sqlite.parts import COUNT, PartColumn, value
 from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows
-from everview.engines.sqlite.rows.digests import term
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.literals import text_literal
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.limits import COPIES, LONGEST
+from everview.language.relations import Relation
 
 
 @dataclass(frozen=True)
 class OwnedRows(StoredRows):
     """Rows (tuple, copies, epoch)."""
 
-    winners: str = ""
+    winners: str
     """Temporary: of touched owners the greatest epoch, and the site that it belongs to."""
+
+    @classmethod
+    def extras_of(cls, relation: Relation) -> tuple[str, ...]:  # noqa: ARG003
+        """Return how often a tuple is there, and its epoch."""
+        return ("copies", "epoch")
 
     @property
     def authority(self) -> str | None:
         """The owner of all rows; None where a row's first column says whose it is."""
         return None
 
+    @property
+    def width(self) -> int:
+        """By so many of its columns, the first ones, the owner finds a tuple."""
+        return len(self.table.schema)
+
     def owner(self, alias: str) -> str:
         """Return the SQL of the owner of a row."""
         return f"{alias}.c0" if self.authority is None else text_literal(self.authority)
+
+    def marks(self, connection: sqlite3.Connection) -> list[tuple[str, int, str]]:
+        """Return each owner of whom something is shown, its epoch, and the incarnation that writes."""
+        return connection.execute(
+            f"SELECT {self.owner('m')}, m.epoch, s.incarnation FROM {self.table.name} AS m "
+            f"JOIN {SITES} AS s ON s.number = m.dot >> 40 WHERE m.copies = 0 ORDER BY 1"
+        ).fetchall()
 
     # What circuits read.
 
     @property
     def partial(self) -> str:
+        """Marks are no rows."""
         return "copies > 0"
 
     @property
     def weight(self) -> str:
+        """Its copies."""
         return "copies"
 
     def node(self, circuit: Circuit) -> Node:
+        """Return how circuits read what is shown, and its change: a bag."""
         names = columns(len(self.relation.schema))
 
         def delta() -> list[Select]:
@@ -71,6 +90,7 @@ class OwnedRows(StoredRows):
         return Node(self.relation.schema, delta, contents)
 
     def stage_all(self, connection: sqlite3.Connection) -> int:
+        """Put all rows that are shown into the delta; return how many."""
         return connection.execute(
             f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('copies')} "
             f"FROM {self.table.name} WHERE {self.partial}"
@@ -79,6 +99,7 @@ class OwnedRows(StoredRows):
     # Tables.
 
     def ddl(self) -> list[str]:
+        """Return what creates its tables."""
         fields = [
             f"{c} {column_type(f.type)}" for c, f in zip(self.table.columns, self.table.schema, strict=True)
         ]
@@ -94,31 +115,22 @@ class OwnedRows(StoredRows):
         ]
 
     def dot_ddl(self) -> list[str]:
+        """Return nothing: the tables are in the order of dots."""
         return []
-
-    @cached_property
-    def columns(self) -> tuple[PartColumn, ...]:
-        return (*map(value, self.relation.schema), COUNT, COUNT)
-
-    @cached_property
-    def cells(self) -> tuple[str, ...]:
-        return (*self.table.columns, "copies", "epoch")
 
     @cached_property
     def stored(self) -> str:
         """The columns of both tables."""
         return ", ".join((*self.cells, "dot", "version"))
 
-    def term(self, alias: str) -> str:
-        cells = [f"{alias}.{column}" for column in self.table.columns]
-        return term(self.relation.schema, cells, [f"{alias}.copies", f"{alias}.epoch"])
-
-    # Users do not write here (see `authorship`).
+    # Users do not write here (see `owner`).
 
     def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Refuse rows: an owner writes states."""
         raise NotImplementedError
 
     def delete(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
+        """Refuse rows: an owner writes states."""
         raise NotImplementedError
 
     # Rows from elsewhere.
@@ -183,7 +195,8 @@ class OwnedRows(StoredRows):
         table, held, winners, touched = self.table.name, self.held, self.winners, self.touched
         connection.execute(self._greatest)
         marks = f"FROM {table} AS m WHERE m.copies = 0"
-        same = f"SELECT owner FROM {winners} WHERE (owner, epoch, site) IN (SELECT {self._state('m')} {marks})"
+        shown = f"SELECT {self._state('m')} {marks}"
+        same = f"SELECT owner FROM {winners} WHERE (owner, epoch, site) IN ({shown})"
         for chosen in (touched, winners):
             connection.execute(f"DELETE FROM {chosen} WHERE owner IN ({same})")
         of_touched = f"{{}} IN (SELECT owner FROM {touched})"
@@ -196,12 +209,13 @@ class OwnedRows(StoredRows):
         for chosen in (touched, winners):
             connection.execute(f"DELETE FROM {chosen}")
 
-    def _move(self, connection: sqlite3.Connection, source: str, target: str, where: str, weight: str) -> None:
+    def _move(
+        self, connection: sqlite3.Connection, source: str, target: str, where: str, weight: str
+    ) -> None:
         """Bring rows from one table to the other, and their change into the delta."""
         rows = f"FROM {source} AS r WHERE {where}"
-        connection.execute(
-            f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed(weight)} {rows} AND copies > 0"
-        )
+        into = f"INSERT INTO {self.delta} ({self._listed('w')})"
+        connection.execute(f"{into} SELECT {self._listed(weight)} {rows} AND copies > 0")
         connection.execute(f"INSERT INTO {target} ({self.stored}) SELECT {self.stored} {rows}")
         connection.execute(f"DELETE {rows}")
 
@@ -226,12 +240,12 @@ class OwnedRows(StoredRows):
         return f"INSERT INTO {self.winners} SELECT owner, epoch, site FROM ({ranked}) WHERE place = 1"
 
     def net(self, connection: sqlite3.Connection) -> None:
+        """Take out of the delta what comes and goes."""
         summed = f"SELECT {self._listed('sum(w) AS w')} FROM {self.delta} GROUP BY {self._listed() or '1'}"
         connection.execute(
             f"INSERT INTO {self.scratch} ({self._listed('copies')}) SELECT * FROM ({summed}) WHERE w <> 0"
         )
         connection.execute(f"DELETE FROM {self.delta}")
-        connection.execute(
-            f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('copies')} FROM {self.scratch}"
-        )
+        into = f"INSERT INTO {self.delta} ({self._listed('w')})"
+        connection.execute(f"{into} SELECT {self._listed('copies')} FROM {self.scratch}")
         connection.execute(f"DELETE FROM {self.scratch}")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from everview.engines.sqlite.circuits.names import column, internal
-from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.base import GONE, StoredRows
+from everview.engines.sqlite.rows.dots import site_of
 from everview.engines.sqlite.rows.ledger import SITES
+from everview.engines.sqlite.rows.serving import Rows
 
 REFUSED = internal("refused")
 """The rows that others, or this store, have refused: as JSON, with the reason; the last of them."""
@@ -41,17 +43,53 @@ class Refused(NamedTuple):
     noticed_us: int
 
 
-def not_the_owners(connection: sqlite3.Connection, stored: StoredRows) -> list[int]:
-    """Return the dots of rows that have just been taken and that their owners have not written."""
+def not_the_owners(connection: sqlite3.Connection, stored: StoredRows, rows: Rows) -> list[int]:
+    """Return the dots of rows from elsewhere that their owners have not written."""
     owner = stored.relation.owner
     if owner is None:
         return []
+    names = dict(connection.execute(f"SELECT number, name FROM {SITES}"))
+    owners = rows.columns[stored.relation.columns.index(owner)]
+    return [dot for dot, name in zip(rows.dots, owners, strict=True) if names.get(site_of(dot)) != name]
+
+
+def taken_from_owner(
+    connection: sqlite3.Connection,
+    stored: StoredRows,
+    name: str,
+    had: Mapping[int, int],
+    vector: Mapping[int, int],
+) -> list[tuple[Any, ...]]:
+    """Return rows that are named in `GONE`, are owned here, and were not removed by their owner.
+
+    They were not if no store of the owner's name has written anything that is new in the cut. Only the
+    owner can write them again: anybody else's row would be refused.
+    """
+    owner = stored.relation.owner
+    if owner is None:
+        return []
+    mine = (site for (site,) in connection.execute(f"SELECT number FROM {SITES} WHERE name = ?", (name,)))
+    if any(vector.get(site, 0) > had.get(site, 0) for site in mine):
+        return []
     cell = column(stored.relation.columns.index(owner))
-    found = connection.execute(
-        f"SELECT d.dot FROM {stored.delta} AS d JOIN {SITES} AS s ON s.number = d.dot >> 40 "
-        f"WHERE d.dot IS NOT NULL AND d.{cell} IS NOT s.name"
-    )
-    return [dot for (dot,) in found]
+    listed = ", ".join(f"r.{one}" for one in stored.table.columns)
+    return connection.execute(
+        f"SELECT {listed} FROM {GONE} AS g CROSS JOIN {stored.table.name} AS r ON r.dot = g.dot "
+        f"WHERE r.{cell} = ? AND {stored.is_shown('r')}",
+        (name,),
+    ).fetchall()
+
+
+def without_successor(
+    connection: sqlite3.Connection, stored: StoredRows, rows: Sequence[Sequence[Any]]
+) -> list[Sequence[Any]]:
+    """Return those of some rows whose keys have no row now; another owner's row is its own affair."""
+    if not stored.relation.key:
+        return list(rows)
+    places = stored.relation.key_positions
+    same = " AND ".join(f"{column(place)} IS ?" for place in places)
+    sql = f"SELECT 1 FROM {stored.table.name} WHERE {same}"
+    return [row for row in rows if connection.execute(sql, [row[at] for at in places]).fetchone() is None]
 
 
 def note_refused(
@@ -74,9 +112,7 @@ def note_refused(
                 (stored.stream, text, why, writer, by, now_us),
             )
             count += 1
-    connection.execute(
-        f"DELETE FROM {REFUSED} WHERE number <= (SELECT max(number) FROM {REFUSED}) - {KEPT}"
-    )
+    connection.execute(f"DELETE FROM {REFUSED} WHERE number <= (SELECT max(number) FROM {REFUSED}) - {KEPT}")
     return count
 
 

@@ -10,10 +10,11 @@ import enum
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from everview.engines.sqlite.names import STORE, TAGS
-from everview.engines.sqlite.rows.base import RANGES, StoredRows
+from everview.engines.sqlite.parts import Row
+from everview.engines.sqlite.rows.base import RANGES
 from everview.engines.sqlite.rows.digests import PRIME, sums
 from everview.engines.sqlite.rows.dots import dot, number_of, site_of
 from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, SITES, VECTORS, vector
@@ -75,6 +76,28 @@ class Removals:
     highs: Sequence[int] = ()
 
 
+class Source(Protocol):
+    """Where the rows of a stream are read."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of its rows, their dots left out."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of all live rows, or of more than are told; the first has nearly all."""
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether it has a digest."""
+
+    def read(self, connection: sqlite3.Connection, limit: int, room: int) -> tuple[list[Row], int]:
+        """Return rows whose dots lie in `RANGES`, and about how many bytes they have."""
+
+    def all_rows(self) -> str:
+        """Return the SELECT of all live rows: their dot, and their term of the digest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What can be told of a stream: where its rows are read, and the partition whose vector and log count.
@@ -82,7 +105,7 @@ class Offer:
     A relation is told from its own tables; the input of a view that another site hosts, from the relation.
     """
 
-    source: StoredRows
+    source: Source
     partition: str
 
 
@@ -99,23 +122,19 @@ class Reader:
 
 
 def head(connection: sqlite3.Connection) -> Cursor:
-    """Return the last commit, and its tag."""
-    return Cursor(*connection.execute(f"SELECT version, tag FROM {STORE}").fetchone())
+    """Return the last commit, and its tag; 0 if nobody was told of it yet."""
+    found = connection.execute(
+        f"SELECT s.version, ifnull(t.tag, 0) FROM {STORE} AS s LEFT JOIN {TAGS} AS t ON t.version = s.version"
+    ).fetchone()
+    return Cursor(*found)
 
 
-def note_head(connection: sqlite3.Connection, told: Cursor) -> None:
-    """Remember the tag of a version before anybody is told of it."""
-    connection.execute(f"INSERT OR IGNORE INTO {TAGS} VALUES (?, ?)", told)
+def note_head(connection: sqlite3.Connection, tag: int) -> None:
+    """Give the last commit a tag, before anybody is told of it."""
+    connection.execute(f"INSERT OR IGNORE INTO {TAGS} SELECT version, ? FROM {STORE}", (tag,))
     connection.execute(
         f"DELETE FROM {TAGS} WHERE version < "
         f"(SELECT version FROM {TAGS} ORDER BY version DESC LIMIT 1 OFFSET {_TAGS})"
-    )
-
-
-def is_noted(connection: sqlite3.Connection, told: Cursor) -> bool:
-    """Whether somebody was told of this version."""
-    return (
-        connection.execute(f"SELECT 1 FROM {TAGS} WHERE version = ?", (told.version,)).fetchone() is not None
     )
 
 
@@ -129,8 +148,10 @@ def is_foreign(connection: sqlite3.Connection, cursor: Cursor) -> bool:
     """Whether a cursor was given by this store in another past: it went back in time since."""
     if cursor == START or knows(connection, cursor):
         return False
-    (oldest,) = connection.execute(f"SELECT min(version) FROM {TAGS}").fetchone()
-    return oldest is not None and cursor.version >= oldest
+    oldest = connection.execute(  # of as many as are remembered; of fewer none was forgotten
+        f"SELECT version FROM {TAGS} ORDER BY version DESC LIMIT 1 OFFSET {_TAGS - 1}"
+    ).fetchone()
+    return oldest is None or cursor.version >= oldest[0]
 
 
 def changed_since(connection: sqlite3.Connection, version: int) -> Iterator[tuple[int, str, str]]:
@@ -149,7 +170,7 @@ def includes(vector: Vector, other: Vector) -> bool:
 
 def rows_for(
     connection: sqlite3.Connection,
-    stored: StoredRows,
+    stored: Source,
     mine: Vector,
     reader: Reader,
     limit: int,
@@ -180,7 +201,7 @@ def rows_for(
 
 def removals_for(
     connection: sqlite3.Connection,
-    stored: StoredRows,
+    stored: Source,
     partition: int,
     mine: Vector,
     reader: Reader,
@@ -206,10 +227,10 @@ def removals_for(
     return Removals(mode, dots) if len(dots) <= 2 * live + 100 else _live(connection, stored)
 
 
-def _live_rows(connection: sqlite3.Connection, stored: StoredRows) -> int:
+def _live_rows(connection: sqlite3.Connection, stored: Source) -> int:
     """About how many rows there are: what it would take to tell of all."""
     found = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {stored.table.name} LIMIT 100000)"
+        f"SELECT count(*) FROM (SELECT 1 FROM {stored.tables[0]} LIMIT 100000)"
     ).fetchone()
     return int(found[0])
 
@@ -223,7 +244,7 @@ def forgotten(connection: sqlite3.Connection, partition: int) -> dict[int, int]:
     )
 
 
-def _live(connection: sqlite3.Connection, stored: StoredRows) -> Removals:
+def _live(connection: sqlite3.Connection, stored: Source) -> Removals:
     rows = " UNION ALL ".join(f"SELECT dot FROM {table} WHERE dot IS NOT NULL" for table in stored.tables)
     islands = f"SELECT dot, dot - row_number() OVER (ORDER BY dot) AS island FROM ({rows})"
     found = connection.execute(
@@ -236,12 +257,14 @@ def _live(connection: sqlite3.Connection, stored: StoredRows) -> Removals:
 # Digests.
 
 
-def digest_of(connection: sqlite3.Connection, stored: StoredRows, partition: int, version: int) -> Digest:
+def digest_of(connection: sqlite3.Connection, stored: Source, partition: int, version: int) -> Digest:
     """Return a partition's digest, brought up to date; `version` is that of the last commit.
 
     What has come since is the store's own rows, and rows that went are in the log; a gap in it means to add up
     all rows anew. Whoever merges rows keeps it up to date itself.
     """
+    if not stored.is_summed:
+        return NO_DIGEST
     first, second, summed, own, floor = connection.execute(
         f"SELECT first, second, summed, own, floor FROM {PARTITIONS} WHERE number = ?", (partition,)
     ).fetchone()
@@ -262,6 +285,11 @@ def digest_of(connection: sqlite3.Connection, stored: StoredRows, partition: int
     )
     more, less = sum_rows(connection, came), sum_rows(connection, went)
     return _keep_digest(connection, partition, _add((first, second), more, less), version, seen)
+
+
+def forget_digest(connection: sqlite3.Connection, partition: int) -> None:
+    """Have all rows added up when the digest is next asked for."""
+    connection.execute(f"UPDATE {PARTITIONS} SET summed = 0 WHERE number = ?", (partition,))
 
 
 def _keep_digest(

@@ -10,11 +10,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+
+from typing import Any
 
 from everview.engines.sqlite.circuits.names import internal
 from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.relations.staging import pour
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, name_gone
-from everview.engines.sqlite.rows.ledger import PARTITIONS, REMOVED, VECTORS, Partition, vector
+from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, VECTORS, Partition, vector
+from everview.engines.sqlite.rows.refusals import taken_from_owner
 from everview.engines.sqlite.rows.serving import (
     NO_DIGEST,
     Mode,
@@ -22,6 +27,7 @@ from everview.engines.sqlite.rows.serving import (
     Rows,
     change_digest,
     digest_of,
+    includes,
     sum_rows,
 )
 
@@ -60,9 +66,14 @@ class Taking:
 
     def __init__(self, connection: sqlite3.Connection, commit: Commit, part: Part) -> None:
         self._connection, self._commit, self._part = connection, commit, part
-        self.had = {} if part.repairs else vector(connection, part.partition.number)
+        had = vector(connection, part.partition.number)
+        # Who has not seen what was removed here would bring it back.
+        self._repairs = part.repairs and includes(part.vector, had)
+        self.had = {} if self._repairs else had
         self._came: list[tuple[int, int]] = []
         self._went = NO_DIGEST
+        self.lost: list[tuple[Any, ...]] = []
+        """Rows of this site's own that somebody else has removed, and may not."""
         digest_of(connection, part.stored, part.partition.number, commit.version - 1)
 
     def remove(self) -> bool:
@@ -76,22 +87,29 @@ class Taking:
             connection.executemany(f"INSERT INTO {LIVE} VALUES (?, ?)", pairs)
             self._cover(part.vector)
             # To repair a partition is to take all of it anew, as far as the sender has seen it.
-            gone = _IS_COVERED if part.repairs else f"{_IS_COVERED} AND NOT {_IS_LIVE}"
+            gone = _IS_COVERED if self._repairs else f"{_IS_COVERED} AND NOT {_IS_LIVE}"
             for table in part.stored.tables:
                 connection.execute(f"INSERT INTO {GONE} SELECT dot FROM {table} WHERE {gone}")
         elif removals.dots:
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {GONE} VALUES (?)", ((one,) for one in removals.dots)
-            )
+            pour(connection, lambda dots: f"INSERT OR IGNORE INTO {GONE} {dots}", [removals.dots])
         else:
             return False
-        held = f"SELECT d.dot, d.term FROM {GONE} AS g CROSS JOIN ({part.stored.all_rows()}) AS d ON d.dot = g.dot"
-        self._went = sum_rows(connection, held)
-        self._log(held)
+        held = part.stored.gone_rows()
+        self._went = self._sum(held)
+        self.lost = taken_from_owner(connection, part.stored, self._commit.name, self.had, part.vector)
+        if part.partition.is_logged and not self._repairs:
+            self._log(held)
         part.stored.remove(connection, self._commit.version)
-        if part.repairs:  # the same rows come again
+        if self._repairs:  # the same rows come again
             connection.execute(f"DELETE FROM {GONE}")
         return True
+
+    def _sum(self, held: str) -> tuple[int, int]:
+        """The digest of rows; of those that have none, whether there are any."""
+        if self._part.stored.is_summed:
+            return sum_rows(self._connection, held)
+        (some,) = self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM ({held}))").fetchone()
+        return int(some), 0
 
     def _log(self, held: str) -> None:
         """Log removals of rows that are held, and of rows never seen, which a reader may hold."""
@@ -102,6 +120,10 @@ class Taking:
         connection.execute(
             f"{into} SELECT ?, ?, dot, NULL FROM {GONE} WHERE NOT {_IS_COVERED}", (number, version)
         )
+
+    @cached_property
+    def _gone(self) -> frozenset[int]:
+        return frozenset(self._part.removals.dots)
 
     def _cover(self, seen: Mapping[int, int]) -> None:
         self._connection.execute(f"DELETE FROM {COVERED}")
@@ -116,7 +138,7 @@ class Taking:
             left_out.append(_IS_COVERED)
         if part.removals.mode is Mode.LIVE:
             left_out.append(f"NOT {_IS_LIVE}")
-        elif part.removals.dots:
+        elif not self._gone.isdisjoint(rows.dots):
             left_out.append(f"dot IN (SELECT dot FROM {GONE})")
         arrived = Arrived(rows.columns, rows.dots, self._commit.version)
         count, digest = part.stored.merge(connection, arrived, unless=" OR ".join(left_out))
@@ -128,7 +150,7 @@ class Taking:
         connection, part, commit = self._connection, self._part, self._commit
         number = part.partition.number
         news = {site: seen for site, seen in part.vector.items() if seen > self.had.get(site, 0)}
-        gap = part.removals.mode is Mode.LIVE and bool(news or part.repairs)
+        gap = part.removals.mode is Mode.LIVE and bool(news or self._repairs)
         connection.executemany(
             f"INSERT INTO {VECTORS} VALUES (?1, ?2, ?3, ?4, 0) "
             "ON CONFLICT DO UPDATE SET seen = excluded.seen, changed = excluded.changed",
@@ -140,7 +162,8 @@ class Taking:
                 ((seen, number, site) for site, seen in part.vector.items()),
             )
             connection.execute(
-                f"UPDATE {PARTITIONS} SET floor = ? WHERE number = ?", (commit.version, number)
+                f"UPDATE {PARTITIONS} SET floor = ? WHERE number = ? AND floor <> ?",
+                (commit.version, number, NOT_LOGGED),
             )
         if news or self._went != NO_DIGEST:  # else the commit may get no number
             commit.grown = True
@@ -158,27 +181,39 @@ def trim_log(connection: sqlite3.Connection, stored: StoredRows, partition: int)
     if logged <= REMEMBERED:
         return
     (rows,) = connection.execute(f"SELECT count(*) FROM {stored.table.name}").fetchone()
+    forget_log(connection, partition, REMEMBERED + rows)
+
+
+def forget_log(connection: sqlite3.Connection, partition: int, keep: int) -> int:
+    """Forget removals but for so many of the last ones, and others of their commits; return how many."""
     oldest = connection.execute(
         f"SELECT version FROM {REMOVED} WHERE partition = ? ORDER BY version DESC LIMIT 1 OFFSET ?",
-        (partition, REMEMBERED + rows),
+        (partition, keep),
     ).fetchone()
     if oldest is None:
-        return
-    connection.execute(f"DELETE FROM {REMOVED} WHERE partition = ? AND version <= ?", (partition, *oldest))
+        return 0
+    count = connection.execute(
+        f"DELETE FROM {REMOVED} WHERE partition = ? AND version <= ?", (partition, *oldest)
+    ).rowcount
     connection.execute(
         f"UPDATE {PARTITIONS} SET floor = max(floor, ?) WHERE number = ?", (*oldest, partition)
     )
     connection.execute(f"UPDATE {VECTORS} SET forgotten = seen WHERE partition = ?", (partition,))
+    return count
 
 
 def undo(
-    connection: sqlite3.Connection, commit: Commit, stored: StoredRows, partition: Partition, dots: Iterable[int]
+    connection: sqlite3.Connection,
+    commit: Commit,
+    stored: StoredRows,
+    partition: Partition,
+    dots: Iterable[int],
 ) -> None:
     """Remove rows that were just taken, by a write of this store; the delta holds what that changed."""
     ledger = commit.ledger
     assert ledger is not None
     name_gone(connection, dots)
-    held = f"SELECT d.dot, d.term FROM {GONE} AS g CROSS JOIN ({stored.all_rows()}) AS d ON d.dot = g.dot"
+    held = stored.gone_rows()
     went = sum_rows(connection, held)
     into = f"INSERT OR IGNORE INTO {REMOVED} (partition, version, dot, term)"
     connection.execute(f"{into} SELECT ?, ?, dot, term FROM ({held})", (partition.number, commit.version))

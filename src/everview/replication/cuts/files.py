@@ -1,0 +1,395 @@
+"""Files: cuts for everybody who finds them, in a folder that sites share.
+
+A file answers a reader who has read the rest of the folder. It says which vectors that reader has, and which
+it has afterwards. It fits every reader whose vectors include the former, wherever those came from; a snapshot
+requires nothing. So nobody is listed and nobody is asked.
+
+A file consists of the pages of a cut and, at last, a summary: a message that greets with the head to which
+the file leads, and that asks the question to which the pages are the answer.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from zlib import crc32
+
+import msgspec
+
+from everview.engines.sqlite.rows import ledger, peers, serving
+from everview.engines.sqlite.rows.serving import Mode, Reader
+from everview.errors import WireError
+from everview.replication.cuts.applying import Outcome, apply
+from everview.replication.cuts.giving import PAGE_CELLS, page_for
+from everview.replication.cuts.sites import Named, Naming, beginnings, incarnation_of
+from everview.replication.protocol.messages import (
+    START,
+    Ask,
+    Columns,
+    Cursor,
+    Greeting,
+    Message,
+    News,
+    Page,
+    Place,
+    Wish,
+)
+from everview.replication.protocol.wire import decode, peek
+from everview.replication.rights import ALL
+
+if TYPE_CHECKING:
+    from everview.replication.protocol.replica import Replica
+
+__all__ = ["Files", "Piece", "Span", "Summary", "includes", "reach"]
+
+Vector = Mapping[str, int]
+"""Incarnation → the last number seen."""
+
+Vectors = Mapping[Place, Vector]
+
+
+class Span(NamedTuple):
+    """The vector that a partition's share of a file requires, and the one to which it leads."""
+
+    required: Vector
+    reached: Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What a file says of itself; `spans` has every partition that changed since its writer's last file."""
+
+    message: Message
+    writer: str
+    spans: Mapping[Place, Span]
+    ours: frozenset[Place]
+    """The partitions that this site would take."""
+
+    @property
+    def head(self) -> Cursor:
+        """The last commit of the writer that is in the file."""
+        assert self.message.greeting is not None
+        return self.message.greeting.head
+
+    @property
+    def since(self) -> Cursor:
+        """The last commit in the file that the writer wrote before; the start where it follows none."""
+        assert self.message.ask is not None
+        return self.message.ask.since
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether it fits everybody."""
+        return not any(span.required for span in self.spans.values())
+
+    def is_news(self, seen: Vectors) -> bool:
+        """Whether it leads beyond what has been seen, of the partitions that this site would take."""
+        return any(not includes(seen.get(place, {}), self.spans[place].reached) for place in self.ours)
+
+    def fits(self, seen: Vectors) -> bool:
+        """Whether what it requires has been seen."""
+        return all(includes(seen.get(place, {}), self.spans[place].required) for place in self.ours)
+
+
+class Messages(Protocol):
+    """The messages of a file, each of which is read when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> bytes: ...
+
+
+class Piece(NamedTuple):
+    """A message of a file, and how many rows it tells of."""
+
+    data: bytes
+    rows: int
+
+
+def includes(vector: Vector, other: Vector) -> bool:
+    """Whether a vector covers all that another one does."""
+    return all(vector.get(site, 0) >= seen for site, seen in other.items())
+
+
+def reach(summaries: Iterable[Summary]) -> dict[Place, dict[str, int]]:
+    """Return what a reader has seen who began with nothing and took all of these files that fit."""
+    found: dict[Place, dict[str, int]] = {}
+    left = list(summaries)
+    while fitting := [one for one in left if one.fits(found)]:
+        left = [one for one in left if one not in fitting]
+        for one in fitting:
+            for place in one.ours:
+                _join(found.setdefault(place, {}), one.spans[place].reached)
+    return found
+
+
+def _join(vector: dict[str, int], other: Vector) -> None:
+    vector.update((site, seen) for site, seen in other.items() if seen > vector.get(site, 0))
+
+
+def _meet(vector: Vector, other: Vector) -> dict[str, int]:
+    return {site: min(seen, other[site]) for site, seen in vector.items() if other.get(site)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a file answers; there is no news where it does not follow what was read of its writer."""
+
+    news: News | None
+    repairs: frozenset[str] = frozenset()
+
+
+class _Pages:
+    """The pages of a file, which are read as they are needed."""
+
+    def __init__(self, frames: Messages, heads: Sequence[Message]) -> None:
+        self._frames, self.heads = frames, heads
+
+    def pages(self, place: Place) -> Iterator[tuple[Message, list[Columns]]]:
+        """Yield those before the last one that have rows of a partition, one by one."""
+        for number, head in enumerate(self.heads[:-1]):
+            assert head.page is not None
+            if any(share.place == place and share.rows for share in head.page.shares):
+                yield self.page(number)
+
+    def page(self, number: int) -> tuple[Message, list[Columns]]:
+        """Return a page; WireError unless its rows lie beyond those of the pages before."""
+        message, columns = decode(self._frames[number])
+        assert message.page is not None
+        sites = [incarnation_of(name) for name in message.sites]
+        for share, own in zip(message.page.shares, columns, strict=True):
+            before = self._before(number, share.place)
+            # Numbers go up from where a site's rows begin: `Named.dots` checks that.
+            firsts = ((sites[own.sites[at]], own.numbers[at]) for at in beginnings(own.sites))
+            if any(number <= before.get(site, 0) for site, number in firsts):
+                raise WireError(f"a row of {share.place.stream} comes twice", where="section")
+        return message, columns
+
+    def _before(self, number: int, place: Place) -> dict[str, int]:
+        """Return to where the pages before one lead."""
+        found: dict[str, int] = {}
+        for head in self.heads[:number]:
+            for share in head.page.shares if head.page is not None else ():
+                if share.place == place:
+                    sites = head.sites
+                    _join(found, {incarnation_of(sites[at]): seen for at, seen in _pairs(share.vector)})
+        return found
+
+
+class Files:
+    """A store, as a folder sees it. All methods may be called from any thread."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica, self._store = replica, replica.store
+
+    # What there is.
+
+    def read(self, data: bytes) -> Summary:
+        """Return what a file says of itself; WireError for other bytes, SyncError for another program."""
+        message, _ = decode(data)
+        if message.greeting is None or message.ask is None or message.page is not None:
+            raise WireError("the file does not end with a summary", where="header")
+        self._replica.programs.note(message)
+        sites = [incarnation_of(name) for name in message.sites]
+        spans = {}
+        for wish in message.ask.wishes:
+            required = {sites[at]: seen for at, seen in _pairs(wish.had) if seen}
+            reached = dict(required)
+            _join(reached, {sites[at]: seen for at, seen in _pairs(wish.has)})
+            spans[wish.place] = Span(required, reached)
+        if len(spans) < len(message.ask.wishes):
+            raise WireError("the summary names a partition twice", where="header")
+        taken = self._taken(message, [place.stream for place in spans])
+        return Summary(message, sites[0], spans, frozenset(place for place in spans if place.stream in taken))
+
+    def _taken(self, message: Message, streams: Collection[str]) -> set[str]:
+        hosted = [name for name in streams if name in self._replica.shares]
+        return self._replica.programs.shared(message.program, hosted, given=False)
+
+    def seen(self) -> dict[Place, dict[str, int]]:
+        """Return the vectors of what is held here, by partition."""
+        with self._store.exclusive():
+            return self._seen(self._store.writer.connection)
+
+    def _seen(self, connection: sqlite3.Connection) -> dict[Place, dict[str, int]]:
+        relations, shares = self._store.program.relations, self._replica.shares
+        found: dict[Place, dict[str, int]] = {Place(name): {} for name in shares if name not in relations}
+        for stream, value, incarnation, seen in connection.execute(
+            f"SELECT p.stream, p.value, s.incarnation, v.seen FROM {ledger.VECTORS} AS v "
+            f"JOIN {ledger.PARTITIONS} AS p ON p.number = v.partition "
+            f"JOIN {ledger.SITES} AS s ON s.number = v.site WHERE v.seen > 0"
+        ):
+            if stream in shares:
+                found.setdefault(Place(stream, value), {})[incarnation] = seen
+        return found
+
+    def is_ahead(self, summary: Summary) -> bool:
+        """Whether a file knows more of this store than it does itself: then that went back in time."""
+        own = self._replica.incarnation
+        with self._store.exclusive():
+            connection = self._store.writer.connection
+            seen = self._seen(connection)
+            told = serving.Cursor(summary.head.version, summary.head.tag)
+            return (summary.writer == own and serving.is_foreign(connection, told)) or any(
+                summary.spans[place].reached.get(own, 0) > seen.get(place, {}).get(own, 0)
+                for place in summary.ours
+            )
+
+    # Writing.
+
+    def write(self, had: Vectors, former: Iterable[Summary] = ()) -> Iterator[Piece]:
+        """Yield the messages of a file for readers who have seen this much, the summary last.
+
+        `former` are files that this store has written. Removals since then are all that it need tell where
+        they led no further than what readers have; and what has not changed since is left out.
+        """
+        readers: dict[Place, Reader] = {}
+        marks: dict[Place, tuple[int, Vector]] = {}
+        since: Cursor | None = None
+        while True:
+            with self._replica.telling() as connection:
+                if since is None:
+                    marks, since = self._marks(connection, former)
+                seen = self._seen(connection)
+                numbers = dict(connection.execute(f"SELECT incarnation, number FROM {ledger.SITES}"))
+                for place in seen.keys() - readers.keys():
+                    required = _meet(seen[place], had.get(place, {}))
+                    version, vector = marks.get(place, (0, {}))
+                    start = version if includes(required, vector) else 0
+                    readers[place] = Reader({numbers[site]: n for site, n in required.items()}, since=start)
+                naming = Naming(connection, self._store.ledger.site)
+                offers = {place.stream: self._store.engine.tells[place.stream] for place in readers}
+                page, columns = page_for(
+                    connection, self._store.ledger, offers, readers, naming, cells=PAGE_CELLS
+                )
+                if not page.done:
+                    _stage(readers, page, naming)
+                page, columns = _told(page, columns)
+                piece = Piece(self._replica.message(naming, page=page, columns=columns), _rows(page))
+                summary = b""
+                if page.done:
+                    changed = [place for place in seen if seen[place] != marks.get(place, (0, None))[1]]
+                    summary = self._summary(connection, page.head, since, readers, changed)
+            yield piece
+            if summary:
+                yield Piece(summary, 0)
+                return
+
+    def _marks(
+        self, connection: sqlite3.Connection, former: Iterable[Summary]
+    ) -> tuple[dict[Place, tuple[int, Vector]], Cursor]:
+        """Return at which commit each partition was last written, its vector then, and the last of these."""
+        marks: dict[Place, tuple[int, Vector]] = {}
+        since = START
+        for one in sorted(former, key=lambda one: one.head.version):
+            if serving.knows(connection, serving.Cursor(one.head.version, one.head.tag)):
+                since = one.head
+                marks.update((place, (since.version, span.reached)) for place, span in one.spans.items())
+        return marks, since
+
+    def _summary(
+        self,
+        connection: sqlite3.Connection,
+        head: Cursor,
+        since: Cursor,
+        readers: Mapping[Place, Reader],
+        changed: Collection[Place],
+    ) -> bytes:
+        naming = Naming(connection, self._store.ledger.site)
+        wishes = []
+        for place in sorted(changed, key=lambda place: (place.stream, place.value)):
+            partition = self._store.engine.tells[place.stream].partition
+            number = self._store.ledger.partition(connection, partition).number
+            reached = ledger.vector(connection, number)
+            had = readers[place].had
+            more = {site: seen for site, seen in reached.items() if seen > had.get(site, 0)}
+            wishes.append(Wish(place, naming.pairs(had), naming.pairs(more)))
+        greeting, ask = Greeting(head, since, 0, b"", None), Ask(0, since, wishes)
+        return self._replica.message(naming, greeting=greeting, ask=ask, introduces=True)
+
+    # Taking.
+
+    def take(self, summary: Summary, frames: Messages) -> tuple[Outcome, int]:
+        """Apply a file's pages in one commit; return what became of it, and of how many rows it told.
+
+        GAP: it does not fit, or no longer does.
+        """
+        heads = [peek(frames[number]) for number in range(len(frames) - 1)]
+        pages = _Pages(frames, heads)
+        last, columns = self._last(summary, pages)
+        named = Named(last.sites, last.names)
+        replica = self._replica
+        with replica.telling():  # removals are logged from the first meeting on, also where that is a file
+            pass
+        with replica.writing.transaction(), self._store.explained("written to"):
+            connection = self._store.writer.connection
+            if not summary.fits(self._seen(connection)):
+                return Outcome.GAP, 0
+            question = _Question(self._news(connection, summary))
+            outcome = apply(replica, connection, last, columns, named, pages, question, ALL)
+        return outcome, sum(_rows(head.page, summary.ours) for head in heads if head.page is not None)
+
+    @staticmethod
+    def _last(summary: Summary, pages: _Pages) -> tuple[Message, list[Columns]]:
+        """Return the last page, with what is taken of it; WireError unless the pages are the summary's."""
+        heads = pages.heads
+        done = [head.page.done for head in heads if head.page is not None]
+        of_one = all((head.sites[0], head.program) == _signed(summary) for head in heads)
+        if not heads or done != [False] * (len(heads) - 1) + [True] or not of_one:
+            raise WireError("the pages are not those of the file's summary", where="header")
+        message, columns = pages.page(len(heads) - 1)
+        page = message.page
+        assert page is not None
+        pairs = [pair for pair in zip(page.shares, columns, strict=True) if pair[0].place in summary.ours]
+        sites = [incarnation_of(name) for name in message.sites]
+        led = {share.place: {sites[at]: n for at, n in _pairs(share.vector) if n} for share, _ in pairs}
+        for place in summary.ours:
+            required, reached = summary.spans[place]
+            if led.get(place, required) != reached:
+                raise WireError(f"{place.stream} is not led to where the summary says", where="header")
+        page = msgspec.structs.replace(page, shares=[share for share, _ in pairs])
+        return msgspec.structs.replace(message, page=page), [own for _, own in pairs]
+
+    def _news(self, connection: sqlite3.Connection, summary: Summary) -> News | None:
+        """The news that a file is of its writer; None where a gap lies before it."""
+        read, scope = peers.cursor_on(connection, summary.writer)
+        if summary.head.version <= read.version:
+            return None
+        if summary.is_snapshot:
+            scope = crc32("\0".join(sorted({place.stream for place in summary.ours})).encode())
+        elif not 0 < summary.since.version <= read.version:
+            return None
+        return News(summary.since, scope, [])
+
+
+def _signed(summary: Summary) -> tuple[bytes, bytes]:
+    return summary.message.sites[0], summary.message.program
+
+
+def _pairs(vector: Sequence[int]) -> Iterator[tuple[int, int]]:
+    yield from zip(vector[::2], vector[1::2], strict=True)
+
+
+def _stage(readers: Mapping[Place, Reader], page: Page, naming: Naming) -> None:
+    """Count what is in a page as had, when the next one is chosen."""
+    sites = {position: site for site, position in naming.positions.items()}
+    for share in page.shares:
+        readers[share.place].has = {sites[at]: seen for at, seen in _pairs(share.vector)}
+
+
+def _told(page: Page, columns: Sequence[Columns]) -> tuple[Page, list[Columns]]:
+    """Leave out partitions of which a page tells nothing."""
+    pairs = zip(page.shares, columns, strict=True)
+    said = [pair for pair in pairs if pair[0].rows or (page.done and pair[0].mode != Mode.SAME)]
+    return msgspec.structs.replace(page, shares=[share for share, _ in said]), [own for _, own in said]
+
+
+def _rows(page: Page, places: Collection[Place] | None = None) -> int:
+    """How many rows a page tells of: those that come, and those that went."""
+    return sum(
+        share.rows + (share.gone if share.mode in (Mode.SINCE, Mode.LOG) else 0)
+        for share in page.shares
+        if places is None or share.place in places
+    )

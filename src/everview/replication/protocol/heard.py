@@ -1,0 +1,38 @@
+"""Who was heard of since this process began, and how far each had read here then.
+
+It is told to people who watch a store, and decides nothing: a store that is opened again has heard of nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.replication.protocol.messages import Greeting
+
+__all__ = ["Heard"]
+
+MOST = 10_000
+"""How many sites are remembered: those that were heard of last."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """The sites that have greeted this one, those that were heard of last at the end."""
+
+    _sites: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+
+    def note(self, sender: str, name: str, greeting: Greeting, own: str, now_us: int) -> None:
+        """Take note of a greeting; of how far it has read, where it means this incarnation."""
+        read = greeting.read.version if greeting.to == bytes.fromhex(own) else 0
+        self._sites.pop(sender, None)
+        self._sites[sender] = name, read, now_us
+        while len(self._sites) > MOST:
+            del self._sites[next(iter(self._sites))]
+
+    def sites(self, head: int) -> Iterator[dict[str, Any]]:
+        """Yield each site with its name, how many commits it lacked when it was heard of last, and when."""
+        for incarnation, (name, read, at_us) in list(self._sites.items()):
+            lag = max(head - read, 0)
+            yield {"incarnation": incarnation, "name": name, "lag": lag, "read": read, "heard_us": at_us}

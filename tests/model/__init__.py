@@ -1,1 +1,0 @@
-"""The executable specification of replication: sites, cuts, garbage, derivations; no store, no network."""
