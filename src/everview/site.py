@@ -35,7 +35,7 @@ from everview.language.statements import Delete, Insert, Query, Statement, Updat
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
 from everview.replication.closing import Closing, checked_moment
-from everview.replication.evolving import comes_back, evolve_store
+from everview.replication.evolving import evolve_store
 from everview.replication.protocol.replica import Replica as DotReplica
 from everview.replication.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
@@ -380,8 +380,6 @@ class Site:
             if dry_run:
                 return evolution
             refuse_unsafe(file, evolution)
-            if comes_back(file, evolution, hosts):
-                site.replica.renew()
         if evolution.is_nothing:
             cls.open(file, hosts=hosts).close()
         else:

@@ -3,9 +3,8 @@ import subprocess
 import sys
 
 import pytest
-from tests.testing.simulation.folders import REGRESSIONS
 
-from everview.testing.simulation import Simulation
+from everview.testing.worlds import Simulation, dump_case, random_case
 
 
 def simulate(*arguments, folder=None, code=0, prelude=""):
@@ -34,13 +33,15 @@ def test_for_programs():
     assert told["traces"] == [Simulation(0).run().digest]
 
 
-def test_a_case_in_a_file_is_run_again():
-    assert "1 world: all sites agree" in simulate("--replay", str(REGRESSIONS[0])).stdout
+def test_a_case_in_a_file_is_run_again(tmp_path):
+    (tmp_path / "x.json").write_text(dump_case(random_case(5)))
+    assert "1 world: all sites agree" in simulate("--replay", "x.json", folder=tmp_path).stdout
 
 
-def test_a_located_case_in_a_file_is_run_again():
-    case = REGRESSIONS[0].parents[1] / "located" / "backup-before-anything-was-sent.json"
-    assert "refused to count from a backup" in simulate("--replay", str(case)).stdout
+def test_a_kind_of_worlds():
+    told = json.loads(simulate("--seeds", "1", "--kind", "liar", "--json").stdout)
+    assert told["traces"] == [Simulation(0, kind="liar").run().digest]
+    assert told["counts"]["lies"]
 
 
 def test_a_file_that_is_no_case_is_one_line(tmp_path):
@@ -51,8 +52,8 @@ def test_a_file_that_is_no_case_is_one_line(tmp_path):
 
 
 BROKEN = """
-from everview.engines.sqlite.lineage import Lineage
-Lineage.look = lambda self, connection: None
+from everview.engines.sqlite.rows.lineage import Lineage
+Lineage.strange = lambda self, connection: None
 """
 
 

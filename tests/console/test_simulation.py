@@ -12,27 +12,26 @@ import pytest
 from typer.testing import CliRunner
 
 from everview.cli.app import app
-from everview.testing.simulation import Simulation, Wrong, dump_case, generate_case, timeline
-from everview.testing.simulation import simulation as running
-from everview.testing.simulation.steps import Partition
+from everview.testing.worlds import Simulation, Wrong, dump_case, random_case, runs, timeline
+from everview.testing.worlds.steps import Crash, Leave, Partition
 
 
 def test_a_timeline_has_every_step_and_what_it_did():
-    case = generate_case(0)
+    case = random_case(0)
+    case = msgspec.structs.replace(case, steps=[*case.steps, Crash(case.places[0].name)])
     found, result = timeline(case), Simulation(case=case).run()
     assert found["failure"] is None
     assert [step["number"] for step in found["steps"]] == list(range(len(case.steps) + 1))
     assert found["steps"][-1]["do"] == "heal"
     assert found["counts"] == dict(sorted(result.counts.items()))
     assert sum(step["happened"].get("writes", 0) for step in found["steps"]) == result.counts["writes"]
-    crashed = [step for step in found["steps"] if step["happened"].get("crashes")]
-    assert crashed
-    assert all(step["fault"] for step in crashed if step["do"] != "heal")
+    crashed = found["steps"][-2]
+    assert (crashed["do"], crashed["fault"], crashed["happened"]) == ("crash", True, {"crashes": 1})
     assert {lane["name"] for lane in found["lanes"]} >= {place.name for place in case.places}
 
 
 def test_a_link_is_cut_and_mended():
-    case = generate_case(0)
+    case = random_case(0)
     one, other = (place.name for place in case.places[:2])
     toggles = msgspec.structs.replace(case, steps=[Partition(one, other), Partition(one, other)])
     cut, mended, _ = timeline(toggles)["steps"]
@@ -41,23 +40,26 @@ def test_a_link_is_cut_and_mended():
 
 
 def test_a_site_that_leaves_has_an_end():
-    found = timeline(generate_case(2))
+    case = random_case(3)
+    gone = case.places[-1].name
+    found = timeline(msgspec.structs.replace(case, steps=[*case.steps, Leave(gone)]))
     assert found["counts"]["left"] == 1
-    (gone,) = [lane for lane in found["lanes"] if lane["to"] is not None]
-    (step,) = [step for step in found["steps"] if step["number"] == gone["to"]]
-    assert (step["do"], step["sites"], step["fault"]) == ("leave", [gone["name"]], True)
+    (lane,) = [lane for lane in found["lanes"] if lane["to"] is not None]
+    assert (lane["name"], lane["to"]) == (gone, len(case.steps))
+    step = found["steps"][lane["to"]]
+    assert (step["do"], step["sites"], step["fault"]) == ("leave", [gone], True)
 
 
 def test_a_run_that_goes_wrong_says_where(monkeypatch):
-    real = running.happen
+    real = runs.happen
 
     def broken(step, world):
         if len(world.trace) > 30:
             raise Wrong("s0 and s1 differ")
         real(step, world)
 
-    monkeypatch.setattr(running, "happen", broken)
-    case = generate_case(0)
+    monkeypatch.setattr(runs, "happen", broken)
+    case = random_case(0)
     found = timeline(case)
     assert found["failure"]["problem"] == "s0 and s1 differ"
     assert found["steps"][-1]["number"] == found["failure"]["step"] < len(case.steps)
@@ -65,7 +67,7 @@ def test_a_run_that_goes_wrong_says_where(monkeypatch):
 
 def test_the_command_shows_a_case(tmp_path):
     path = tmp_path / "simulation-3.json"
-    path.write_text(dump_case(generate_case(3)))
+    path.write_text(dump_case(random_case(3)))
     words = [sys.executable, "-m", "everview", "console", str(path), "--port", "0"]
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ

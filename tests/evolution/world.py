@@ -85,9 +85,6 @@ class World:
         self.counts["syncs"] += 1
         self.counts["mixed"] += one.version != other.version
 
-    def collect(self):
-        self.rng.choice(self.members).site.replica.collect()
-
     def step(self):
         behind = [m for m in self.members if m.version + 1 < len(self.programs)]
         if behind:
@@ -139,14 +136,6 @@ class World:
                 for view in sorted(member.hosts & set(last.views)):
                     assert member.site.rows(view) == full[0].site.rows(view), (member.name, view)
 
-    def forget(self):
-        """Everybody hears of everything, and forgets what is dead."""
-        for _ in range(2):
-            self.meet_all()
-            for member in self.members:
-                member.site.replica.collect()
-        self.meet_all()
-
     def close(self):
         for member in self.members:
             if member.site is not None:
@@ -172,7 +161,7 @@ def world(seed, folder, versions=3, sites=4):
     return found
 
 
-HAPPENINGS = ("write",) * 6 + ("delete",) * 3 + ("sync",) * 8 + ("collect",) * 2 + ("step",) * 2
+HAPPENINGS = ("write",) * 6 + ("delete",) * 3 + ("sync",) * 8 + ("step",) * 2
 
 
 def run(seed, folder, happenings=40):
@@ -183,7 +172,7 @@ def run(seed, folder, happenings=40):
             getattr(found, found.rng.choice(HAPPENINGS))()
         found.heal()
         found.check()
-        found.forget()
+        found.meet_all()
         found.check()
         return found.counts
     finally:

@@ -81,7 +81,7 @@ def test_a_site_tells_how_far_each_device_is(tmp_path):
         assert found[lag] == 3
         assert found["everview_commits"] == base.replica.head
         exchanges = found['everview_requests_total{path="/v1/exchange",status="200"}']
-        assert exchanges == found['everview_request_seconds_count{path="/v1/exchange"}'] >= 4
+        assert exchanges == found['everview_request_seconds_count{path="/v1/exchange"}'] >= 2
         httpx.post(listener.address + "/v1/exchange", content=b"garbage")
         httpx.get(listener.address + "/made/up")
         found = parsed(httpx.get(listener.address + "/v1/metrics").text)

@@ -13,7 +13,6 @@ import typer
 from everview.cli.listening import Port
 from everview.cli.options import Debug
 from everview.cli.simulation import read_case
-from everview.errors import DataError
 
 __all__ = ["console"]
 
@@ -46,16 +45,10 @@ def console(
     from everview.server import Listener  # noqa: PLC0415
     from everview.server.access import One  # noqa: PLC0415
     from everview.site import Site  # noqa: PLC0415
-    from everview.testing.simulation import generate_case, timeline  # noqa: PLC0415
-    from everview.testing.simulation.located import LocatedCase  # noqa: PLC0415
+    from everview.testing.worlds import random_case, timeline  # noqa: PLC0415
 
-    logging.getLogger("everview").setLevel(logging.ERROR)  # clocks that run ahead are part of the game
-    found = read_case(case) if case is not None else generate_case(seed or 0)
-    if isinstance(found, LocatedCase):
-        raise DataError(
-            f"{case} is of a located world, which has no timeline; `everview simulate --replay` runs it"
-        )
-    run = timeline(found)
+    logging.getLogger("everview").setLevel(logging.CRITICAL)  # stores that go back are part of the game
+    run = timeline(read_case(case) if case is not None else random_case(seed or 0))
     token, digest = make_token()
     with ExitStack() as stack:
         empty = stack.enter_context(Site.open(":memory:", Program.parse("CREATE TABLE nothing (x BIGINT);")))

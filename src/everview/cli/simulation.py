@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -15,20 +15,28 @@ from everview.cli.options import Debug, Json, count, print_json
 from everview.errors import DataError
 
 if TYPE_CHECKING:
-    from everview.testing.simulation import Case, Failure, Simulation
-    from everview.testing.simulation.located import LocatedSimulation
+    from everview.testing.worlds import Case, Failure
 
 __all__ = ["read_case", "simulate"]
+
+
+class Kind(StrEnum):
+    """What worlds are like."""
+
+    FAULTS = "faults"
+    LIAR = "liar"
+    WILD = "wild"
+    LARGE = "large"
 
 
 def simulate(
     *,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many worlds.")] = 100,
     first: Annotated[int, typer.Option("--first", help="The first world's seed.")] = 0,
-    large: Annotated[bool, typer.Option("--large", help="No faults, and over 100,000 rows each.")] = False,
-    located: Annotated[
-        bool, typer.Option("--located", help="Sites run a located program: rules that live at places.")
-    ] = False,
+    kind: Annotated[
+        Kind,
+        typer.Option("--kind", help="Worlds with faults; with a liar; where stores go back unseen; large."),
+    ] = Kind.FAULTS,
     replay: Annotated[
         Path | None, typer.Option("--replay", help="Run the case in this file instead.", show_default=False)
     ] = None,
@@ -41,17 +49,14 @@ def simulate(
 
     Example: everview simulate --seeds 500 --first 1000
     """
-    from everview.testing.simulation import Failure, Simulation  # noqa: PLC0415 - not needed for --help
-    from everview.testing.simulation.located import LocatedSimulation  # noqa: PLC0415
+    from everview.testing.worlds import Failure, Simulation  # noqa: PLC0415 - not needed for --help
 
-    if located and large:
-        raise DataError("located worlds are small; leave out --large or --located")
-
-    def world(seed: int) -> Simulation | LocatedSimulation:
-        return LocatedSimulation(seed) if located else Simulation(seed, large=large)
-
-    logging.getLogger("everview").setLevel(logging.ERROR)  # clocks that run ahead are part of the game
-    worlds = [_of(read_case(replay))] if replay is not None else map(world, range(first, first + seeds))
+    logging.getLogger("everview").setLevel(logging.CRITICAL)  # stores that go back are part of the game
+    if replay is not None:
+        worlds = iter([Simulation(case=read_case(replay))])
+    else:
+        chosen = "" if kind is Kind.FAULTS else kind.value
+        worlds = (Simulation(seed, kind=chosen) for seed in range(first, first + seeds))
     done, counts, digests = 0, Counter[str](), []
     try:
         with _Progress(1 if replay is not None else seeds) as progress:
@@ -72,34 +77,23 @@ def simulate(
     sys.stdout.write(f"{count(done, 'world')}: all sites agree\n")
 
 
-def _of(case: Case) -> Simulation | LocatedSimulation:
-    from everview.testing.simulation import Simulation  # noqa: PLC0415
-    from everview.testing.simulation.located import LocatedCase, LocatedSimulation  # noqa: PLC0415
-
-    return LocatedSimulation(case=case) if isinstance(case, LocatedCase) else Simulation(case=case)
-
-
 def read_case(path: Path) -> Case:
     """The case in a file."""
-    from everview.testing.simulation import load_case  # noqa: PLC0415
-    from everview.testing.simulation.located import load_located  # noqa: PLC0415
+    from everview.testing.worlds import load_case  # noqa: PLC0415
 
-    data = path.read_bytes()
-    with suppress(ValueError):
-        return load_located(data)
     try:
-        return load_case(data)
+        return load_case(path.read_bytes())
     except ValueError as error:
         raise DataError(f"{path} is no case that `everview simulate` wrote ({error})") from error
 
 
 def _fail(failure: Failure, done: int, *, as_json: bool, written: Path | None) -> None:
     """Make the case small and write it down, unless it came from a file."""
-    from everview.testing.simulation import dump_case, minimise  # noqa: PLC0415
+    from everview.testing.worlds import dump_case, minimise  # noqa: PLC0415
 
     case = failure.case
     if written is None:
-        case = minimise(case, run=lambda attempt: _of(attempt).run())
+        case = minimise(case)
         written = Path(f"simulation-{case.seed}.json")
         written.write_text(dump_case(case))
     if as_json:

@@ -165,7 +165,7 @@ class Api:
         )
 
     async def sites(self, _request: Request, rights: Rights) -> Response:
-        """The map of sites, and whether they agree."""
+        """The map of sites, and whether any differs from this one."""
         subject = self._the_subject()
         return JSONResponse(await self._work(lambda: sitemap(subject, rights)))
 

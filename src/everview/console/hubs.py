@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from everview.console.pictures import Box, Picture
+from everview.console.subject import status_of
 from everview.engines.sqlite.inspecting import Rows
 from everview.engines.sqlite.trials import Turn
 from everview.language.program import Program
@@ -121,11 +122,7 @@ class HubSubject:
 
     def status(self) -> Mapping[str, Any]:
         """Members and peers of the gate."""
-        return self._hub.replica.status()
-
-    def convergence(self) -> Sequence[Mapping[str, Any]]:
-        """What each site lacks of what the gate has."""
-        return self._hub.replica.convergence()
+        return status_of(self._hub.replica)
 
     def refreshes(self) -> Mapping[str, Any] | None:
         """The last refreshes, the latest first; what is under way, and what waits."""

@@ -1,14 +1,14 @@
-"""The map: this site, those it has heard of, how they are linked, and whether they have come to agree."""
+"""The map: this site, the others that it knows, how they are linked, and whether any differs from it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from everview.console.subject import Subject
-from everview.planner.published import view_of
 from everview.replication.rights import Rights
+from everview.replication.standing import subject_of
 
 __all__ = ["sitemap"]
 
@@ -17,85 +17,58 @@ MANY = 500
 
 
 def sitemap(subject: Subject, rights: Rights) -> dict[str, Any]:
-    """Sites and links, and what each is known to lack; addresses only for who may watch the server."""
-    status, lacking = subject.status(), subject.convergence()
-    relations = [one for one in lacking if rights.may_read(one["relation"])]
-    own, peers = status["incarnation"], {peer["incarnation"]: peer for peer in status["peers"]}
-    listed = {one["incarnation"]: one for one in (*status["readers"], *status["members"])}
-    strangers = {inc: _stranger(peer) for inc, peer in peers.items() if inc not in listed and inc != own}
-    others = sorted({**listed, **strangers}.values(), key=lambda one: -one["heard_us"])
+    """Return sites, links and alarms; addresses only for who may watch the server."""
+    status = subject.status()
+    found = sorted(_others(status).values(), key=lambda one: -one["heard_us"])
+    alarms = [
+        {**one, "relation": subject_of(one["relation"])}
+        for one in status["alarms"]
+        if rights.may_read(subject_of(one["relation"]))
+    ]
     return {
         "now_us": int(time.time() * 1e6),
         "self": {
-            "incarnation": own,
+            "incarnation": status["incarnation"],
             "name": subject.name,
             "kind": subject.kind,
             "head": status["head"],
-            "lacks": _lacks(relations, own),
         },
-        "sites": [_site(one, peers, relations, rights) for one in others[:MANY]],
-        "all_sites": len(others),
-        "convergence": {
-            "agree": all(site["lacks"] == 0 for one in relations for site in one["sites"]),
-            "relations": relations,
-        },
-        "waiting": {
-            "provisional": [stream for stream in status["provisional"] if rights.may_read(stream)],
-            "from_the_future": status["from_the_future"],
-            "staged_pages": status["staged_pages"],
-            "dropped_rows": status["dropped_rows"],
-            "held": {name: held for name, held in status["held"].items() if rights.may_read(name)},
-        },
-        "published": {name: view for name, view in status["published"].items() if rights.may_read(name)},
+        "sites": [_shown(one, rights) for one in found[:MANY]],
+        "all_sites": len(found),
+        "alarms": alarms,
+        "refused": sum(rights.may_read(subject_of(one["stream"])) for one in status["refused"]),
+        "staged_pages": status["staged_pages"],
+        "published": {n: view for n, view in status.get("published", {}).items() if rights.may_read(n)},
     }
 
 
-def _stranger(peer: Mapping[str, Any]) -> dict[str, Any]:
-    """A peer that holds nothing of ours yet."""
-    return {
-        "incarnation": peer["incarnation"],
-        "name": peer["name"],
-        "holds": [],
-        "expired": False,
-        "heard_us": peer["synced_us"],
-        "lag": None,
-        "read": max(peer["cursors"].values(), default=0),
-    }
+def _others(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Incarnation → what is known: from rows that were seen, from who was dialled, and from who came here."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def known(one: Mapping[str, Any]) -> dict[str, Any]:
+        empty = {"names": [], "heard_us": 0, "lag": None, "link": None, "name": ""}
+        site = found.setdefault(one["incarnation"], {"incarnation": one["incarnation"], **empty})
+        site["name"] = site["name"] or one["name"]
+        return site
+
+    for one in status["sites"]:
+        known(one)["names"] = one["names"]
+    for one in status.get("heard", ()):  # since this process began
+        site = known(one)
+        site |= {"heard_us": one["heard_us"], "lag": one["lag"]}
+        site["link"] = {"address": "", "dialled": False, "synced_us": one["heard_us"]}
+    for one in status["peers"]:
+        site = known(one)
+        site["heard_us"] = max(site["heard_us"], one["synced_us"])
+        site["link"] = {"address": one["address"], "dialled": True, "synced_us": one["synced_us"]}
+    found.pop(status["incarnation"], None)
+    return found
 
 
-def _site(
-    member: Mapping[str, Any],
-    peers: Mapping[str, Mapping[str, Any]],
-    relations: Sequence[Mapping[str, Any]],
-    rights: Rights,
-) -> dict[str, Any]:
-    incarnation = member["incarnation"]
-    peer = peers.get(incarnation)
-    return {
-        "incarnation": incarnation,
-        "name": member["name"],
-        "heard_us": max(member["heard_us"], peer["synced_us"] if peer is not None else 0),
-        "expired": member["expired"],
-        "lag": member["lag"],
-        "lacks": _lacks(relations, incarnation),
-        "holds": sorted({view_of(stream) for stream in member["holds"] if rights.may_read(stream)}),
-        "link": None
-        if peer is None and not member["read"]
-        else {
-            "address": peer["address"] if peer is not None and rights.watches else "",
-            "dialled": peer is not None,
-            "synced_us": peer["synced_us"] if peer is not None else 0,
-            "read": member["read"],
-        },
-    }
-
-
-def _lacks(relations: Sequence[Mapping[str, Any]], incarnation: str) -> int | None:
-    """The most that it lacks of any relation; None if of none it is known."""
-    found = [
-        site["lacks"]
-        for one in relations
-        for site in one["sites"]
-        if site["incarnation"] == incarnation and site["lacks"] is not None
-    ]
-    return max(found, default=None)
+def _shown(site: Mapping[str, Any], rights: Rights) -> dict[str, Any]:
+    link = site["link"]
+    if link is not None and not rights.watches:
+        link = {**link, "address": ""}
+    names = [name for name in site["names"] if rights.may_read(name) and not name.startswith("everview_")]
+    return {**site, "names": names, "link": link}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from everview.console.pictures import Box, Picture, words_of
+from everview.console.subject import status_of
 from everview.engines.sqlite.inspecting import Rows
 from everview.engines.sqlite.trials import Turn
 from everview.language.plan import Plan, Scan
@@ -125,12 +126,8 @@ class SiteSubject:
         return "deleted" if self._site.delete(relation, [row]) else "it was not there"
 
     def status(self) -> Mapping[str, Any]:
-        """Members, peers, and what waits."""
-        return self._site.replica.status()
-
-    def convergence(self) -> Sequence[Mapping[str, Any]]:
-        """What each site lacks."""
-        return self._site.replica.convergence()
+        """Sites, peers, alarms; and who came here since this process began."""
+        return status_of(self._site.replica)
 
     def refreshes(self) -> Mapping[str, Any] | None:
         """A site has none: its views are right after each commit."""

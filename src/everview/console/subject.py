@@ -12,7 +12,7 @@ from everview.engines.sqlite.trials import Turn
 from everview.language.program import Program
 from everview.planner.why.answer import Provenance
 
-__all__ = ["Subject", "Without"]
+__all__ = ["Subject", "Without", "status_of"]
 
 Row = tuple[Any, ...]
 
@@ -76,10 +76,13 @@ class Subject(Protocol):
         """Delete a row; say in a line what became of it."""
 
     def status(self) -> Mapping[str, Any]:
-        """What `status` says of other sites, as of a replica."""
-
-    def convergence(self) -> Sequence[Mapping[str, Any]]:
-        """What each site lacks of each relation."""
+        """What `status` says of other sites, as of a replica; `heard` has those that came here."""
 
     def refreshes(self) -> Mapping[str, Any] | None:
         """The last refreshes of a hub; None of a site."""
+
+
+def status_of(replica: Any) -> Mapping[str, Any]:
+    """Return a replica's status, with the sites that have come to it since the process began."""
+    status = replica.status()
+    return {**status, "heard": list(replica.heard.sites(status["head"]))}

@@ -113,6 +113,12 @@ class SiteService(Service):
             "Rows that came from sites that may not write them, and were left out.",
             [("", (), status["dropped_rows"])],
         )
+        if "alarms" in status:
+            yield gauge(
+                "everview_alarms",
+                "Partitions that differ from a peer's although both have seen the same.",
+                (status["alarms"], {}),
+            )
         yield gauge(
             "everview_conflicts",
             "Relations in which a key has two rows of one stamp.",

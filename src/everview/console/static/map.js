@@ -1,8 +1,8 @@
-// The map: this site in the middle, the others around it; and below, whether they have come to agree.
+// The map: this site in the middle, the others around it; and below, whether any is known to differ.
 
+import { alarms } from "./alarms.js";
 import { get } from "./api.js";
 import { h, put, s } from "./dom.js";
-import { convergence } from "./convergence.js";
 import { widthOf } from "./graph.js";
 import { code, empty, loading } from "./states.js";
 import { ago, count, freshness, short, siteName } from "./words.js";
@@ -33,7 +33,7 @@ export function mapPage(main) {
   function draw(found) {
     found.sites.sort((one, other) => siteName(one).localeCompare(siteName(other), "en", { numeric: true }));
     put(place, found.sites.length ? [legend(), drawing(found, main.clientWidth), table(found)] : alone(found));
-    put(below, convergence(found));
+    put(below, alarms(found));
   }
 
   const timer = setInterval(() => look().catch(() => {}), EVERY_MS);
@@ -53,19 +53,22 @@ function alone(found) {
   const mine = location.origin;
   return empty(`${found.self.name || "This site"} has met no other site`,
     ["Another one comes here with ", code(`everview sync --store FILE ${mine}`), "."],
-    "It then appears on this map, with how far behind it is and when it was last heard of.");
+    "It then appears on this map, with when it was last heard of.");
 }
 
 function legend() {
   const item = (kind, text) => h("span", { class: "legend-item" }, h("span", { class: `dot dot-${kind}` }), text);
-  return h("p", { class: "legend quiet" }, item("fresh", "heard of in the last two minutes"), item("late", "in the last hour"),
+  return h("p", { class: "legend quiet" }, item("fresh", "met in the last two minutes"), item("late", "in the last hour"),
     item("old", "longer ago"), h("span", { class: "legend-item" }, h("span", { class: "dash" }), "known through others"));
 }
 
 function words(site) {
-  if (site.expired) return "given up";
-  if (site.lag === null) return "holds nothing of ours";
+  if (site.lag === null) return site.link ? "dialled from here" : "through others";
   return site.lag ? `${count(site.lag, "commit")} behind` : "has everything";
+}
+
+function met(site, nowUs) {
+  return site.heard_us ? `met ${ago(site.heard_us, nowUs)}` : "not met directly";
 }
 
 function pill(site, kind, place, lines) {
@@ -85,15 +88,15 @@ function drawing(found, width) {
   const sites = found.sites.slice(0, DRAWN);
   const own = found.self;
   const centre = [own.name || own.incarnation.slice(0, 8), `this ${own.kind} · commit ${own.head.toLocaleString("en")}`];
-  const about = (site) => [siteName(site), words(site), `heard ${ago(site.heard_us, found.now_us)}`];
-  const kind = (site) => (site.expired ? "gone" : freshness(site.heard_us, found.now_us));
+  const about = (site) => [siteName(site), words(site), met(site, found.now_us)];
+  const kind = (site) => freshness(site.heard_us, found.now_us);
   const places = width < (sites.length > FEW ? WIDER : WIDE) ? column(sites, width) : ring(sites, width);
   const lines = places.sites.map(({ path }, at) => s("path", {
     d: path, class: `link link-${kind(sites[at])}${sites[at].link ? "" : " link-far"}`,
   }));
   const labels = places.sites.map(({ lagX, lagY }, at) => {
     const lag = sites[at].lag;
-    if (!lag || sites[at].expired) return null;
+    if (!lag) return null;
     return s("g", { class: "lag", transform: `translate(${lagX},${lagY})` }, s("circle", { r: 13 }),
       s("text", { "text-anchor": "middle", y: 4, text: lag > 999 ? "999+" : `−${lag}` }));
   });
@@ -140,14 +143,13 @@ function column(sites, width) {
 
 function table(found) {
   const line = (site) => h("tr", { "data-member": siteName(site) },
-    h("td", {}, h("span", { class: `dot dot-${site.expired ? "old" : freshness(site.heard_us, found.now_us)}` }), siteName(site)),
-    h("td", { text: words(site) }),
+    h("td", {}, h("span", { class: `dot dot-${freshness(site.heard_us, found.now_us)}` }), siteName(site)),
+    h("td", { text: site.lag === null ? "" : words(site) }),
     h("td", { text: ago(site.heard_us, found.now_us) }),
     h("td", { text: site.link ? (site.link.dialled ? `dialled from here${site.link.address ? `, ${site.link.address}` : ""}` : "comes here") : "through others" }),
-    h("td", { text: site.link ? `up to its commit ${site.link.read.toLocaleString("en")}` : "" }),
-    h("td", { class: "quiet long", text: site.holds.filter((name) => !name.startsWith("everview_")).join(", ") }));
+    h("td", { class: "quiet long", text: site.names.join(", ") }));
   return h("div", { class: "scroll" }, h("table", { class: "rows facts-table", "aria-label": "Sites" },
-    h("thead", {}, h("tr", {}, ["site", "of this site’s commits", "heard", "link", "read here", "holds"].map((text) => h("th", { text })))),
+    h("thead", {}, h("tr", {}, ["site", "of this site’s commits", "met", "link", "rows seen of"].map((text) => h("th", { text })))),
     h("tbody", {}, found.sites.map(line))),
   found.sites.length < found.all_sites && h("p", { class: "quiet", text: `and ${found.all_sites - found.sites.length} more` }));
 }

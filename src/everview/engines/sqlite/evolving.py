@@ -18,6 +18,7 @@ from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.complaints import Explained
 from everview.engines.sqlite.connections import connect
 from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.environment import THE_WORLD
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import HOSTS, LOG, PAGES, READERS, STORE
 from everview.engines.sqlite.opening import (
@@ -28,7 +29,9 @@ from everview.engines.sqlite.opening import (
     make_views,
     store_hosts,
 )
+from everview.engines.sqlite.rows.identity import rename
 from everview.engines.sqlite.rows.ledger import drop_partitions, has_met
+from everview.engines.sqlite.rows.peers import CURSORS
 from everview.errors import ProgramError, StoreError
 from everview.language.evolution import Evolution
 from everview.planner.published import published_stream
@@ -116,7 +119,7 @@ def evolve(
     make_views(connection, new)
     store_hosts(connection, new)
     if dots:
-        _keep_partitions(connection, new)
+        _keep_partitions(connection, new, evolution)
     connection.execute(f"DELETE FROM {PAGES}")  # of cuts that were asked for under the old program
     connection.execute(
         f"UPDATE {STORE} SET program = ?, program_hash = ?, layout = ?",
@@ -125,9 +128,15 @@ def evolve(
     return Evolved(old, new, evolution)
 
 
-def _keep_partitions(connection: sqlite3.Connection, new: Engine) -> None:
-    """Forget what was seen of streams that are not held any more; index by dots those that have come."""
-    drop_partitions(connection, {*new.relations, *new.shares})
+def _keep_partitions(connection: sqlite3.Connection, new: Engine, evolution: Evolution) -> None:
+    """Forget what was seen of streams that are not held any more; index by dots those that have come.
+
+    A view that is published is named by its name alone: one with another definition begins anew.
+    """
+    changed = {published_stream(name) for name in evolution.new.views.keys() - evolution.same_views}
+    if drop_partitions(connection, {*new.relations, *new.shares} - changed):
+        rename(connection, THE_WORLD.incarnation(), new.name)
+    connection.execute(f"DELETE FROM {CURSORS}")  # they speak of what was read then
     if has_met(connection):
         for stored in new.shares.values():
             for statement in stored.dot_ddl():

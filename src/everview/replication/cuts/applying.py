@@ -120,7 +120,7 @@ def apply(
                 continue
             taking.add(rows)
             refused += not_the_owners(connection, stored, rows)
-            late += [] if replica.closing is None else replica.closing.too_late(stored, rows)
+            late += [] if replica.closing is None else replica.closing.too_late(stored, rows, taking.had)
             if changed:
                 stored.net(connection)
             changed = False
@@ -205,12 +205,13 @@ def _rows(
     had: Mapping[int, int],
     programs: Programs,
 ) -> Iterator[Rows]:
-    """The rows of a partition in all pages of the cut."""
+    """The rows of a partition in all pages of the cut; each page goes on above those before it."""
+    above: dict[int, int] = {}
     for message, found in staging.pages(share.place):
         earlier = Named(message.sites, message.names)
         earlier.learn(connection)
-        yield from _rows_in(share, stored, earlier, message, found, had, programs)
-    yield from _rows_in(share, stored, named, last, columns, had, programs)
+        yield from _rows_in(share, stored, earlier, message, found, had, above, programs)
+    yield from _rows_in(share, stored, named, last, columns, had, above, programs)
 
 
 def _rows_in(
@@ -220,6 +221,7 @@ def _rows_in(
     message: Message,
     columns: list[Columns],
     had: Mapping[int, int],
+    above: dict[int, int],
     programs: Programs,
 ) -> Iterator[Rows]:
     assert message.page is not None
@@ -236,6 +238,9 @@ def _rows_in(
             if any(number_of(last) > seen.get(site_of(last), 0) for last in lasts):
                 raise WireError("a row lies beyond its sender's vector", where="section")
             firsts = [dots[place] for place in begins]
+            if any(number_of(first) <= above.get(site_of(first), 0) for first in firsts):
+                raise WireError("a row comes in two pages of a cut", where="section")
+            above.update((site_of(last), max(number_of(last), above.get(site_of(last), 0))) for last in lasts)
             is_new = all(number_of(first) > had.get(site_of(first), 0) for first in firsts)
             yield Rows(rows, dots, {}, is_all=True, is_new=is_new)
 

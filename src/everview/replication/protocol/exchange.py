@@ -67,9 +67,11 @@ class Exchange:
         """Take an answer; return the next message to send, None when both directions are done."""
         message, columns = decode(data)
         self.report.received_bytes += len(data)
-        if message.refusal is not None and message.refusal.code == OTHER_PROGRAM and not self._introduced:
-            self._introduced = self._replica.programs.note(message)
-            return self.open(introduces=True)
+        is_refused = message.refusal is not None and message.refusal.code == OTHER_PROGRAM
+        is_known = self._replica.programs.note(message)
+        if (is_refused or not is_known) and not self._introduced:
+            self._introduced = True
+            return self.open(introduces=True)  # and it answers with what its own declares
         named = self._replica.hear(message)
         self._replica.hear_refusals(message, named)
         begun = self._met == named.sender

@@ -1,4 +1,4 @@
-"""Who was heard of since this process began, and how far each had read here then.
+"""Who was heard of since this process began, and how far each has read here.
 
 It is told to people who watch a store, and decides nothing: a store that is opened again has heard of nobody.
 """
@@ -31,8 +31,14 @@ class Heard:
         while len(self._sites) > MOST:
             del self._sites[next(iter(self._sites))]
 
+    def has(self, sender: str, version: int) -> None:
+        """Count what a site was sent as taken, until it says otherwise; where it lacks nothing, too."""
+        found = self._sites.get(sender)
+        if found is not None:
+            self._sites[sender] = found[0], max(found[1], version), found[2]
+
     def sites(self, head: int) -> Iterator[dict[str, Any]]:
-        """Yield each site with its name, how many commits it lacked when it was heard of last, and when."""
+        """Yield each site: its name, how many commits it is not known to have, and when it was heard of."""
         for incarnation, (name, read, at_us) in list(self._sites.items()):
             lag = max(head - read, 0)
             yield {"incarnation": incarnation, "name": name, "lag": lag, "read": read, "heard_us": at_us}

@@ -61,6 +61,12 @@ class Programs:
         """Whether a message is of a site with another program."""
         return message.program != self._word
 
+    def wider(self, program: bytes) -> list[str]:
+        """Return the relations that have more columns in another program."""
+        theirs = self._known.get(program, {})
+        common = sorted(name for name in self._ours.keys() & theirs.keys() if not is_published(name))
+        return [name for name in common if not theirs[name].fits_into(self._ours[name])]
+
     def shared(self, program: bytes, streams: Collection[str], *, given: bool) -> set[str]:
         """Return which streams are given to a site with a program, or taken from it."""
         if program == self._word:

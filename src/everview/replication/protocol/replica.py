@@ -90,6 +90,7 @@ class Replica:
         self._awaited: dict[int, _Question] = {}
         """Questions that are open: who asked, for what."""
         self.repairs: set[str] = set()
+        self._warned: set[bytes] = set()
         self.programs = Programs(store.program, self.program)
         self.refused = 0
         """How many messages were answered by a refusal for what they say."""
@@ -115,8 +116,9 @@ class Replica:
             self._lineage.mark(connection)
             if strange is not None or identity.is_renamed(connection, self.store):
                 self._renew(connection, is_gone=strange is not Strange.COPIED)
-            else:
+            elif not self._lineage.is_unbroken:
                 identity.note_opening(connection, self.store.ledger)
+            self._began = {one.number: one.seen for one in self.store.ledger.partitions.values()}
 
     def _renew(self, connection: sqlite3.Connection, *, is_gone: bool) -> int:
         """Take a new incarnation; return the number of the old one. It may live on, or be gone."""
@@ -386,6 +388,7 @@ class Replica:
             raise SyncError(
                 "the peer runs another program, and does not say what that declares; a newer Everview does"
             )
+        self._say_wider(message, named)
         if rights.site is not None and named.name != rights.site:
             raise SyncError(
                 f"the token belongs to {rights.site!r}, and the site says it is {named.name!r}; "
@@ -394,6 +397,18 @@ class Replica:
         if rights.site is not None:
             self._check_known(named, rights.site)
         return named
+
+    def _say_wider(self, message: Message, named: Named) -> None:
+        """Warn once of a peer whose program has more columns: its rows cannot be kept here."""
+        wider = self.programs.wider(message.program)
+        if wider and message.program not in self._warned:
+            self._warned.add(message.program)
+            _LOG.warning(
+                "%s runs a later program, in which %s has more columns; rows of it go there, and none come "
+                "from there until this site is migrated, too",
+                named.name or named.sender,
+                ", ".join(wider),
+            )
 
     def _check_known(self, named: Named, site: str) -> None:
         with self.store.reading(inside=False) as handle:
@@ -495,6 +510,9 @@ class Replica:
         if self.incarnation not in self._born:
             opened = identity.opened_at(connection)
             numbers = {name: partitions.partition(connection, name).number for name in written}
+            unsure = sum(max(self._began.get(one, 0) - since, 0) for one, since in opened.items())
+            if unsure:
+                _LOG.warning("up to %d rows of %s may be known to others twice", unsure, self.store.path)
             old = self._renew(connection, is_gone=True)
             self._former[old] = {name: opened.get(number, 0) for name, number in numbers.items()}
         for old, since in self._former.items():
@@ -586,7 +604,8 @@ class Replica:
         status = self.status()
         heard = [{**one, "expired": False} for one in self.heard.sites(status["head"])]
         told = {"head": status["head"], "members": heard, "readers": []}
-        return told | {"dropped_rows": len(status["refused"]), "conflicts": 0}
+        counted = {"dropped_rows": len(status["refused"]), "conflicts": 0, "alarms": len(status["alarms"])}
+        return told | counted
 
     def withheld(self, data: bytes, rights: Rights) -> Withheld:
         """Return which of the names that a message says its sender may not read here, and not write."""
@@ -626,6 +645,8 @@ class Replica:
                 with suppress(OSError):  # it closes all the same
                     self._lineage.note(self.store.writer.connection)
         self.store.close()
+        with suppress(OSError):
+            self._lineage.seal()
 
     due = False
 
@@ -636,7 +657,17 @@ class Replica:
     # The listening side.
 
     def respond(self, data: bytes, rights: Rights = ALL) -> bytes:
-        """Answer a message; WireError for bytes that are none, and the store's own errors."""
+        """Answer a message, or say why not; WireError for bytes that are none, and the store's own errors."""
+        try:
+            return self._respond(data, rights)
+        except WireError:
+            raise
+        except SyncError as error:
+            _LOG.info("refused a message: %s", error)
+            self.refused += 1
+            return self.refuse("refused", str(error), retry=bool(error.retry))
+
+    def _respond(self, data: bytes, rights: Rights) -> bytes:
         message, columns = decode(data)
         if not self.programs.note(message):
             return self.refuse(OTHER_PROGRAM, "this site runs another program", retry=False)
@@ -666,10 +697,19 @@ class Replica:
             if message.ask is not None:
                 page, given, missed = self.give(connection, message, naming, rights)
                 news = missed or news
+            if page.done if page is not None else news is not None and not news.places:
+                self.heard.has(named.sender, serving.head(connection).version)
             greeting = self.greeting(connection, named.sender, rights) if greets or taken else None
             refused = self.refusals_for(connection, naming, named.sender)
             return self.message(
-                naming, greeting=greeting, news=news, ask=ask, page=page, columns=given, refused=refused
+                naming,
+                greeting=greeting,
+                news=news,
+                ask=ask,
+                page=page,
+                columns=given,
+                introduces=message.shapes is not None,
+                refused=refused,
             )
 
     @staticmethod
@@ -707,10 +747,6 @@ class Replica:
             return self.respond(data, rights)
         except WireError as error:
             return self.refuse("message", str(error), retry=error.retry)
-        except SyncError as error:
-            _LOG.info("refused a message: %s", error)
-            self.refused += 1
-            return self.refuse("refused", str(error), retry=bool(error.retry))
         except StoreError as error:
             return self.refuse("store", str(error), retry=True)
         except EverviewError as error:

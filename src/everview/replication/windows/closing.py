@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from everview.engines.sqlite.rows.base import StoredRows
@@ -210,9 +210,9 @@ class Closing:
         until = None if relation is None else self.closed(relation)
         return list(rows) if until is None else self.asides.take_back(stored.relation, rows, until)
 
-    def too_late(self, stored: StoredRows, rows: Rows) -> list[int]:
-        """Return the dots of events from elsewhere that may not count any more."""
-        return self.progress.too_late(stored, rows)
+    def too_late(self, stored: StoredRows, rows: Rows, had: Mapping[int, int]) -> list[int]:
+        """Return the dots of events that have come, beyond a vector, and may not count any more."""
+        return self.progress.too_late(stored, rows, had)
 
     def heard(self, streams: Iterable[str]) -> None:
         """A cut was applied that has told of these streams: see what follows from it, in the same commit."""

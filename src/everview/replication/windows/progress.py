@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Mapping
 
 from everview.engines.sqlite.rows.base import StoredRows
-from everview.engines.sqlite.rows.dots import dot
+from everview.engines.sqlite.rows.dots import dot, number_of, site_of
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.rows.serving import Rows
 from everview.engines.sqlite.store import Store
@@ -117,8 +118,8 @@ class Progress:
             )
         return not found
 
-    def too_late(self, stored: StoredRows, rows: Rows) -> list[int]:
-        """Return the dots of events from elsewhere whose windows are final here.
+    def too_late(self, stored: StoredRows, rows: Rows, had: Mapping[int, int]) -> list[int]:
+        """Return the dots of events that have come, were not seen before, and whose windows are final here.
 
         Events in its own source's name a store does not refuse: it sets them aside.
         """
@@ -138,9 +139,9 @@ class Progress:
         if not final:
             return []
         return [
-            dot
-            for dot, owner, at in zip(rows.dots, owners, times, strict=True)
-            if owner in final and at is not None and at < final[owner]
+            one
+            for one, owner, at in zip(rows.dots, owners, times, strict=True)
+            if owner in final and at < final[owner] and number_of(one) > had.get(site_of(one), 0)
         ]
 
 

@@ -5,6 +5,7 @@ from everview.testing.worlds.invariants import Wrong
 from everview.testing.worlds.minimising import minimise
 from everview.testing.worlds.runs import Failure, Result, Simulation
 from everview.testing.worlds.steps import Case, dump_case, load_case
+from everview.testing.worlds.timeline import timeline
 
 __all__ = [
     "KINDS",
@@ -17,4 +18,5 @@ __all__ = [
     "load_case",
     "minimise",
     "random_case",
+    "timeline",
 ]

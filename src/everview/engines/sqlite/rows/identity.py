@@ -5,12 +5,14 @@ anything was written, and then that is all.
 
 Else a peer finds out: it has read a commit of which the store does not know, or has seen numbers that it has
 not given. Then the store has written rows under numbers that others may know for other rows. It gives these
-dots of its new incarnation. They are those since it was opened: no process goes back in time. Where it was
-opened several times and told nobody anything between, it is those since the first of these times.
+dots of its new incarnation. They are those since it was opened: no process goes back in time. What lies beside
+the file says whether it is for certain the file that was closed last; then it was not put back between. Where
+it was opened several times without that, and told nobody anything meanwhile, it is those since the first.
 
-That is exact but for three cases. In all of them nothing is lost or comes back.
-- A backup made after such a second opening, of rows that nobody had been told, and were told later: others
-  have these under their first dots, and get them under new ones, too. A bag then has them twice.
+That is exact but for three cases. In none of them a row is lost.
+- A backup made after such a second opening (a process died before), with rows that nobody had been told, and
+  that were told later: others have these under their first dots, and get them under new ones, too. A bag then
+  has them twice, and what others have deleted of them is there again. A warning says how many these may be.
 - A store that has told what it wrote to somebody who did not find out. That one has the old dots and gets the
   new ones, too; and others have other rows under the old ones. When these meet, digests differ: an alarm, and
   `everview repair` reads the relation again from whoever is right.
@@ -65,14 +67,19 @@ def is_renamed(connection: sqlite3.Connection, store: Store) -> bool:
     return known is not None and known[0] != store.name
 
 
+def rename(connection: sqlite3.Connection, new: str, name: str) -> None:
+    """Have a store be a new incarnation: nobody has read it, and it has read nothing in part."""
+    number_sites(connection, [new], {new: name})
+    connection.execute(f"UPDATE {STORE} SET incarnation = ?, shown = 0", (new,))
+    for table in (PAGES, TAGS, OPENED):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute(f"UPDATE {PARTITIONS} SET summed = 0")  # `own` counts rows of the old one
+
+
 def renew(connection: sqlite3.Connection, store: Store) -> int:
     """Take a new incarnation; return the number of the old one."""
-    old, new = store.ledger.site, store.environment.incarnation()
-    number_sites(connection, [new], {new: store.name})
-    connection.execute(f"UPDATE {STORE} SET incarnation = ?, shown = 0", (new,))
-    connection.execute(f"DELETE FROM {PAGES}")
-    connection.execute(f"DELETE FROM {TAGS}")
-    connection.execute(f"UPDATE {PARTITIONS} SET summed = 0")  # `own` counts rows of the old one
+    old = store.ledger.site
+    rename(connection, store.environment.incarnation(), store.name)
     store.read_identity(connection)
     note_opening(connection, store.ledger, anew=True)
     return old

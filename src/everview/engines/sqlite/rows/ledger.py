@@ -187,13 +187,22 @@ def has_met(connection: sqlite3.Connection) -> bool:
     return found is not None
 
 
-def drop_partitions(connection: sqlite3.Connection, keep: Iterable[str]) -> None:
-    """Forget what was seen of all streams but these: should they come again, they begin anew."""
+def drop_partitions(connection: sqlite3.Connection, keep: Iterable[str]) -> bool:
+    """Forget what was seen of all streams but these: should they come again, they begin anew.
+
+    Return whether the store has written any of them as who it is: then it has to be somebody else from now
+    on, or it would give the same numbers again.
+    """
     listed = json.dumps(list(keep))
     gone = f"SELECT number FROM {PARTITIONS} WHERE stream NOT IN (SELECT value FROM json_each(?))"
+    own = f"SELECT d.number FROM {STORE} AS s JOIN {SITES} AS d ON d.incarnation = s.incarnation"
+    written = connection.execute(
+        f"SELECT 1 FROM {VECTORS} WHERE partition IN ({gone}) AND site = ({own}) AND seen > 0", (listed,)
+    ).fetchone()
     for table in (VECTORS, REMOVED):
         connection.execute(f"DELETE FROM {table} WHERE partition IN ({gone})", (listed,))
     connection.execute(f"DELETE FROM {PARTITIONS} WHERE number IN ({gone})", (listed,))
+    return written is not None
 
 
 def number_sites(

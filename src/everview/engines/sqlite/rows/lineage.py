@@ -39,6 +39,8 @@ class Shown(NamedTuple):
     has forgotten tags that they know. 0: nobody was told anything.
     """
     former: list[str]
+    stamp: str = ""
+    """The file as its store was closed last: whoever puts another in its place changes that."""
 
     def is_ahead(self, incarnation: str, head: int, told: int) -> bool:
         """Whether a store that says this of itself is of an earlier time."""
@@ -51,6 +53,9 @@ class Lineage:
 
     def __init__(self, file: str, *, in_memory: bool) -> None:
         self._file = None if in_memory else file
+        beside = None if in_memory else self._read()
+        self.is_unbroken = beside is not None and bool(beside.stamp) and beside.stamp == self._stamp()
+        """Whether it is certain that the file is the one that was closed last."""
         self._shown = ("", 0)
         self._former: list[str] = []
 
@@ -135,22 +140,37 @@ class Lineage:
         if told and (beside is None or beside[:3] != (incarnation, head, told)):
             self._write(Shown(incarnation, head, told, self._former))
 
+    def seal(self) -> None:
+        """Remember the file as it is, now that its store is closed."""
+        beside = None if self._file is None else self._read()
+        if beside is not None:
+            self._write(beside, self._stamp())
+
+    def _stamp(self) -> str:
+        """What changes with the file, and what nobody can set: the time of its last change."""
+        if os.name != "posix" or self._file is None:  # elsewhere that is when it was created
+            return ""
+        found = os.stat(self._file)  # noqa: PTH116 - as the path was given
+        return f"{found.st_dev} {found.st_ino} {found.st_ctime_ns}"
+
     def _read(self) -> Shown | None:
         try:
             found = json.loads(self.side_file.read_text())
             former = [str(name) for name in found.get("former", ())]
-            return Shown(str(found["incarnation"]), int(found["head"]), int(found["told"]), former)
+            stamp = str(found.get("stamp", ""))
+            return Shown(str(found["incarnation"]), int(found["head"]), int(found["told"]), former, stamp)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _write(self, now: Shown) -> None:
+    def _write(self, now: Shown, stamp: str = "") -> None:
         beside = self._read()
         known = [] if beside is None else [*beside.former, beside.incarnation]
         former = [one for one in dict.fromkeys((*now.former, *known)) if one != now.incarnation][-_FORMER:]
         new = Path(f"{self.side_file}.new")
         # Not forced to the disk: that matters only if a power loss and a restored backup come together, and
         # then the first peer that has met the store finds out by its tags.
-        new.write_text(json.dumps(now._replace(former=former)._asdict()))
+        stamp = stamp or ("" if beside is None else beside.stamp)
+        new.write_text(json.dumps(now._replace(former=former, stamp=stamp)._asdict()))
         new.replace(self.side_file)
 
 
