@@ -16,8 +16,7 @@ from everview.engines.sqlite.complaints import RESTORE
 from everview.engines.sqlite.examining import Finding, examine_file, examine_tables, examine_views
 from everview.engines.sqlite.store import Store
 from everview.errors import EverviewError
-from everview.replication import standing
-from everview.replication.examining import examine_others
+from everview.replication.standing import examine_others
 
 __all__ = ["Finding", "examine"]
 
@@ -39,4 +38,4 @@ def examine(path: Path, on_pages: OnPages | None = None) -> Iterator[Finding]:
         with closing(store):
             yield from examine_tables(store)
             yield from examine_views(store)
-            yield from (standing.examine_others if store.dots else examine_others)(store)
+            yield from examine_others(store)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from everview.engines.sqlite.backups import Backup, OnPages, back_up, put_back
 from everview.engines.sqlite.change_log import ChangeLog, Logged
-from everview.engines.sqlite.evolving import refuse_unsafe
+from everview.engines.sqlite.evolving import evolve_store, refuse_unsafe
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.inspecting import Inspection
 from everview.engines.sqlite.reading import Reading
@@ -34,16 +34,14 @@ from everview.language.relations import Relation
 from everview.language.statements import Delete, Insert, Query, Statement, Update, arguments
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
-from everview.replication.closing import Closing, checked_moment
-from everview.replication.evolving import evolve_store
-from everview.replication.protocol.replica import Replica as DotReplica
-from everview.replication.replica import Replica
+from everview.replication.protocol.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.standing import subject_of
 from everview.replication.transports.base import Transport
 from everview.replication.transports.folder import FolderTransport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, is_address, sync_with
+from everview.replication.windows.closing import Closing, checked_moment
 from everview.tables import html
 from everview.tables.table import Table
 
@@ -75,7 +73,7 @@ class Site:
         self._reading = Reading(store)
         self._writing = Writing(store)
         try:
-            self._replica: Any = (DotReplica if store.dots else Replica)(store, self._writing)
+            self._replica = Replica(store, self._writing)
         except BaseException:
             store.close()
             raise
@@ -197,7 +195,6 @@ class Site:
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """Return all rows of a relation or view, duplicates repeated, sorted column by column."""
         self._hosted(name)
-        self._catch_up()
         return self._reading.sorted_rows(name, inside=self._inside)
 
     def table(self, what: str, params: Parameters = None) -> Table:
@@ -235,7 +232,6 @@ class Site:
         column itself they are `everview_author` and `everview_time`. `everview.conflicts` has all in SQL.
         """
         target = self._relation(relation)
-        self._require_dots(CONFLICTS)
         if not target.is_keyed:
             raise DataError(f"{relation} has no PRIMARY KEY: no row of it beats another", relation=relation)
         names = [field.name for field in conflicts_schema(target)]
@@ -321,7 +317,7 @@ class Site:
             raise StoreError("a transaction is open in this thread; do it after that")
 
     @property
-    def replica(self) -> Any:
+    def replica(self) -> Replica:
         """The site as transports and servers see it."""
         return self._replica
 
@@ -434,9 +430,7 @@ class Site:
         """A statement over what is hosted here."""
         statement = self.program.bind(sql)
         for name in dict.fromkeys(scans_of(statement.plan)):
-            if name == CONFLICTS:
-                self._require_dots(name)
-            else:
+            if name != CONFLICTS:
                 self._hosted(name)
         return statement
 
@@ -450,22 +444,12 @@ class Site:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ProgramError(f"the query has two columns {twice}", hint="name them apart with AS")
-        self._catch_up()
         return statement.plan.schema, self._reading.rows_of(statement.plan, given, inside=self._inside)
 
     def _closing(self) -> Closing:
         if self._replica.closing is None:
             raise DataError("this site hosts no windowed relation: none is declared WITH (event_time = …)")
         return self._replica.closing
-
-    def _catch_up(self) -> None:
-        """Value what lay in the future and does no longer."""
-        if self._replica.due and not self._inside:
-            self._replica.tick()
-
-    def _require_dots(self, name: str) -> None:
-        if not self._store.dots:
-            raise DataError(f"{name} needs a store of rows under dots", relation=name)
 
     def _relation(self, name: str) -> Relation:
         found = self.program.relations.get(name)

@@ -237,24 +237,44 @@ def test_a_plan_of_every_view(serve, site):
         assert ask.ok("plan", name=view)["boxes"][0]["title"] == view
 
 
-def test_the_map_and_whether_sites_agree(serve, site):
+def test_the_map_and_whether_any_site_differs(serve, site):
     ask = serve()()
     alone = ask.ok("sites")
-    assert (alone["self"]["name"], alone["sites"], alone["convergence"]["agree"]) == ("post", [], True)
-    with Site.open(":memory:", site.program, name="drone") as drone:
+    assert (alone["self"]["name"], alone["sites"], alone["alarms"]) == ("post", [], [])
+    with (
+        Site.open(":memory:", site.program, name="drone") as drone,
+        Site.open(":memory:", site.program, name="far") as far,
+    ):
+        far.insert("path", [(7, 8)])
         drone.insert("sighting", [("d9", 9, "x")])
-        for _ in range(2):
-            site.sync(drone)
+        drone.sync(far)
+        site.sync(drone)
         found = ask.ok("sites")
-        (seen,) = found["sites"]
-        assert (seen["name"], seen["lag"], seen["lacks"], seen["link"]["dialled"]) == ("drone", 0, 0, True)
-        assert found["convergence"]["agree"]
-        assert abs(found["now_us"] - seen["heard_us"]) < 60e6
-        site.insert("path", [(7, 8)])
-        found = ask.ok("sites")
-        assert (found["sites"][0]["lag"], found["convergence"]["agree"]) == (1, False)
-        (path,) = [one for one in found["convergence"]["relations"] if one["relation"] == "path"]
-        assert {one["name"]: one["lacks"] for one in path["sites"]} == {"post": 0, "drone": 1}
+        by = {one["name"]: one for one in found["sites"]}
+        assert by["drone"]["names"] == ["sighting"]
+        assert (by["drone"]["link"]["dialled"], by["drone"]["lag"]) == (True, None)
+        assert abs(found["now_us"] - by["drone"]["heard_us"]) < 60e6
+        assert (by["far"]["names"], by["far"]["link"], by["far"]["heard_us"]) == (["path"], None, 0)
+        drone.sync(site)
+        drone.sync(site)
+        site.insert("path", [(9, 8)])
+        (seen,) = [one for one in ask.ok("sites")["sites"] if one["name"] == "drone"]
+        assert seen["lag"] == 1
+
+
+def test_an_alarm_is_on_the_map_for_who_may_read_the_relation(serve, site):
+    with Site.open(":memory:", site.program, name="drone") as drone:
+        drone.sync(site)
+        table = site.replica.shares["secret"].table.name
+        connection = site._store.writer.connection
+        connection.execute(f"UPDATE {table} SET c0 = 'other'")
+        connection.execute("UPDATE everview_partitions SET summed = 0")
+        drone.insert("secret", [("more",)])
+        site.sync(drone)
+        ask = serve(tokens=True)
+        (alarm,) = ask(ALL).ok("sites")["alarms"]
+        assert (alarm["relation"], alarm["peer"]) == ("secret", "drone")
+        assert ask(SOME).ok("sites")["alarms"] == []
 
 
 def test_a_site_has_no_refreshes_and_no_run(serve):
@@ -334,12 +354,13 @@ def test_without_tells_nothing_of_what_may_not_be_read(serve):
 
 def test_the_map_tells_a_guest_no_addresses(serve, site):
     with Site.open(":memory:", site.program, name="drone") as drone:
-        site.sync(drone)
+        drone.insert("sighting", [("d9", 9, "x")])
+        drone.insert("path", [(7, 8)])
         site.sync(drone)
         ask = serve(tokens=True)
         (mine,) = ask(SOME).ok("sites")["sites"]
         assert mine["link"]["address"] == ""
-        assert mine["holds"] == ["sector", "sighting"]
+        assert mine["names"] == ["sighting"]
         (seen,) = ask(ALL).ok("sites")["sites"]
         assert seen["link"]["address"]
 

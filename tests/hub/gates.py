@@ -11,7 +11,6 @@ import msgspec
 
 from everview.engines.spark.types import arrow_rows
 from everview.engines.sqlite.reading import Reading
-from everview.engines.sqlite.store import DOTS
 from everview.hub.files import LocalFiles
 from everview.hub.inbox import Inbox, read_arrivals, read_mark
 from everview.hub.peering import Peering
@@ -117,9 +116,9 @@ class World:
         relation = one(sorted(PROGRAM.relations))
         rows = [self.row(relation) for _ in range(self.random.randrange(1, 4))]
         site = one(self.sites)
-        actions = (self.write, self.own, self.sync, self.meet, self.collect, self.refresh)
+        actions = (self.write, self.own, self.sync, self.meet, self.refresh)
         action = self.random.choices(
-            (*actions, self.keep, self.put_back), (24, 16, 24, 8, 8, 16, 1, self.losses)
+            (*actions, self.keep, self.put_back), (24, 16, 24, 8, 16, 1, self.losses)
         )[0]
         action(site, relation, rows, present=self.random.random() < 0.55)
 
@@ -140,11 +139,6 @@ class World:
         other = self.random.choice(self.sites)
         if other is not site:
             site.sync(other)
-
-    def collect(self, site, *_, **__):
-        replica = self.random.choice([site.replica, self.gate.replica])
-        if not DOTS:
-            replica.collect()
 
     def refresh(self, *_, crash=True, **__):
         """Take in what the gate tells; now and then the hub dies on the way, before or after its record."""
@@ -220,7 +214,7 @@ class World:
         for site in self.sites:
             report = site.sync(self.transport())
             assert (report.sent_rows, report.received_rows) == (0, 0)
-        for replica in (self.gate.replica, a.replica, b.replica) if DOTS else ():
+        for replica in (self.gate.replica, a.replica, b.replica):
             assert replica.status()["alarms"] == []
 
     def close(self):

@@ -7,10 +7,8 @@ leave: triggers note these, so that nothing leaves a gate before the hub has hea
 from __future__ import annotations
 
 from everview.engines.sqlite.names import HUB
-from everview.engines.sqlite.relations import StoredRelation
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.scalars.storage import column_type
-from everview.hub import changed_before
 from everview.language.relations import Semantics
 
 __all__ = ["changed_sql", "gone_table", "noting_ddl"]
@@ -19,18 +17,16 @@ _TOLD = f"(SELECT told FROM {HUB})"
 """The commit up to which the hub has everything."""
 
 
-def gone_table(stored: StoredRows | StoredRelation) -> str:
+def gone_table(stored: StoredRows) -> str:
     """The table of rows that left a relation; of a keyed one, of keys."""
     return f"{HUB}_gone_{stored.table.name}"
 
 
-def noting_ddl(stored: StoredRows | StoredRelation) -> list[str]:
+def noting_ddl(stored: StoredRows) -> list[str]:
     """What finds the changes: an index of versions, and a trigger that notes rows that leave.
 
     A row that the hub knows as gone is not noted.
     """
-    if not isinstance(stored, StoredRows):
-        return changed_before.noting_ddl(stored)
     gone, name = gone_table(stored), stored.table.name
     columns = zip(stored.table.columns, stored.table.schema, strict=True)
     fields = [f"{column} {column_type(field.type)}" for column, field in columns]
@@ -44,14 +40,12 @@ def noting_ddl(stored: StoredRows | StoredRelation) -> list[str]:
     ]
 
 
-def changed_sql(stored: StoredRows | StoredRelation) -> str:
+def changed_sql(stored: StoredRows) -> str:
     """The SELECT of the rows that changed after commit ?1, each once, and how often each is there now.
 
     Of a keyed relation a row that is not there stands for its key. What was noted as gone and is held again
     has come back by a later commit, or had not gone.
     """
-    if not isinstance(stored, StoredRows):
-        return changed_before.changed_sql(stored)
     gone, name = gone_table(stored), stored.table.name
     listed = ", ".join(stored.table.columns)
     came = f"FROM {name} WHERE version > ?1"

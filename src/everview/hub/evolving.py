@@ -17,6 +17,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -39,7 +40,6 @@ from everview.hub.tables import Catalog, catalog
 from everview.hub.widening import widened_runs
 from everview.language.evolution import Evolution
 from everview.language.program import Program
-from everview.replication.evolving import evolve_knowledge
 
 __all__ = ["evolve_hub", "planned"]
 
@@ -161,16 +161,16 @@ def _evolve_file(path: str, evolution: Evolution) -> None:
             return
         hosts = checked_hosts(new, [*new.relations, *published])
         evolved = evolve(connection, path, evolution, hosts, computes=False)
-        if not evolved.new.dots:
-            evolve_knowledge(connection, evolved)
         _move_noted(connection, evolved)
         connection.execute(f"DELETE FROM {HUB}_announced")  # all is computed anew
 
 
 def _move_noted(connection: sqlite3.Connection, evolved: Evolved) -> None:
     """What left a relation, and the hub has not heard of, goes with the relation's table."""
+    old: dict[str, Any] = evolved.old.relations
+    new: dict[str, Any] = evolved.new.relations
     tables = {
-        gone_table(evolved.old.relations[name]): gone_table(evolved.new.relations[name])
+        gone_table(old[name]): gone_table(new[name])
         for name in (*evolved.evolution.kept, *evolved.evolution.widened)
     }
     moving = {before: after for before, after in tables.items() if before != after}
@@ -179,7 +179,7 @@ def _move_noted(connection: sqlite3.Connection, evolved: Evolved) -> None:
     for before, after in moving.items():
         connection.execute(f"ALTER TABLE {before}_moved RENAME TO {after}")
     for name, columns in evolved.evolution.widened.items():
-        stored = evolved.new.relations[name]
+        stored = new[name]
         named = zip(stored.table.columns, stored.table.schema, strict=True)
         for column, field in list(named)[-len(columns) :]:
             connection.execute(

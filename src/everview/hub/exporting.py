@@ -8,7 +8,6 @@ names. Rows go from SQLite to Parquet in chunks, column by column.
 from __future__ import annotations
 
 import io
-import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from everview.engines.spark.types import arrow_schema
-from everview.engines.sqlite.names import CONFLICTS
-from everview.engines.sqlite.relations import StoredRelation
-from everview.engines.sqlite.relations.keyed import KeyedRelation
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.hub.changed import changed_sql
 from everview.hub.files import Files
@@ -35,8 +31,6 @@ __all__ = ["CHUNK", "FOLDER", "Export", "export", "stored_chunks", "stored_colum
 FOLDER = "gate/exports"
 CHUNK = 50_000
 """How many rows are in memory at once."""
-
-_LOG = logging.getLogger("everview")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,6 @@ def export(
 ) -> Export:
     """Write out what changed in the gate after a commit, as writes that come after all those before."""
     files.remove(FOLDER)
-    gate.catch_up()
     number = max(record.arrived, record.exported) + 1
     arrivals: list[Arrival] = []
     with gate.reading() as (connection, head, noted):
@@ -83,10 +76,9 @@ def _counted(
 
 
 def _chunks(
-    connection: sqlite3.Connection, stored: StoredRows | StoredRelation, since: int
+    connection: sqlite3.Connection, stored: StoredRows, since: int
 ) -> Iterator[tuple[pa.Table, Sequence[int]]]:
     """Changed rows, and how often each is there."""
-    _warn_of_two(connection, stored)
     schema = stored.relation.schema
     cursor = connection.execute(changed_sql(stored), (since,))
     while found := cursor.fetchmany(CHUNK):
@@ -95,27 +87,10 @@ def _chunks(
         yield pa.Table.from_arrays(arrays, schema=arrow_schema(schema)), often
 
 
-def _warn_of_two(connection: sqlite3.Connection, stored: StoredRows | StoredRelation) -> None:
-    """Where a site raises as it is read, a hub goes on with the rest, for nothing else may wait for it."""
-    if not isinstance(stored, KeyedRelation):
-        return
-    name = stored.relation.name
-    listed = connection.execute(f"SELECT 1 FROM {CONFLICTS} WHERE relation = ?", (name,)).fetchone()
-    if listed is not None:
-        key = stored.conflicting(connection)
-        if key is not None:
-            _LOG.warning(
-                "%s has two rows for the key %s, written under one stamp by one site; the hub shows neither: "
-                "write the key again to say which is right",
-                name,
-                key,
-            )
-
-
 class _Writer:
     """Writes the changes of a relation as one write of what goes and one of what comes."""
 
-    def __init__(self, files: Files, stored: StoredRows | StoredRelation, number: int) -> None:
+    def __init__(self, files: Files, stored: StoredRows, number: int) -> None:
         self._files = files
         self._relation = stored.relation
         self._number = number

@@ -23,9 +23,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from everview.engines.sqlite.connections import Handle
-from everview.engines.sqlite.names import HUB, SITES, STORE
-from everview.engines.sqlite.relations.entries import EntriesRelation
-from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
+from everview.engines.sqlite.names import HUB, STORE
+from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.storage import store_rows
 from everview.engines.sqlite.stamps import SHIFT
 from everview.engines.sqlite.store import Store
@@ -36,10 +36,8 @@ from everview.hub.generations import Shipping
 from everview.language.program import Program
 from everview.language.relations import Relation, View
 from everview.planner.published import published_stream
-from everview.replication.closing import checked_moment
-from everview.replication.protocol.replica import Replica as DotReplica
-from everview.replication.publishing import new_epoch
-from everview.replication.replica import Replica
+from everview.replication.protocol.replica import Replica
+from everview.replication.windows.closing import checked_moment
 
 __all__ = ["Announced", "Columns", "Gate"]
 
@@ -179,11 +177,7 @@ class Gate:
                         connection.execute(statement)
             self._store.claim(epoch)
             self._writing = Writing(self._store)
-            self.replica: Any
-            if self._store.dots:
-                self.replica = DotReplica(self._store, self._writing, page_cells=_PAGE_CELLS)
-            else:
-                self.replica = Replica(self._store, self._writing)
+            self.replica = Replica(self._store, self._writing, page_cells=_PAGE_CELLS)
         except BaseException:
             self._store.close()
             raise
@@ -198,9 +192,10 @@ class Gate:
         return self._store.path
 
     @property
-    def relations(self) -> dict[str, Any]:
+    def relations(self) -> dict[str, StoredRows]:
         """The relations as they lie in it."""
-        return self._store.engine.relations
+        relations: dict[str, Any] = self._store.engine.relations
+        return relations
 
     @property
     def arrived(self) -> int:
@@ -296,10 +291,7 @@ class Gate:
         return None if found is None else Announced(*found)
 
     def _is_own(self, connection: sqlite3.Connection, stream: str) -> bool:
-        engine = self._store.engine
-        if self._store.dots:
-            return engine.authors[stream].is_own(connection, self._store.ledger.site)
-        return bool(engine.published[stream].is_own(connection))
+        return self._store.engine.authors[stream].is_own(connection, self._store.ledger.site)
 
     def announce(self, views: Iterable[Announcement]) -> None:
         """Put changes of views in, all at once: rows with weights, or the whole of a view."""
@@ -320,42 +312,25 @@ class Gate:
         whole: bool,
     ) -> bool:
         """Whether anything changed; a first time is always news."""
-        engine, version = self._store.engine, self._writing.commit.version
-        if self._store.dots:
-            author, now_us = engine.authors[stream], self._store.environment.now_us()
-            author.void(connection)
-            for columns, weights in chunks:
-                author.stage(connection, [*columns, weights])
-            return engine.put_owned(connection, stream, self._writing.commit, now_us, whole=whole)
-        published = engine.published[stream]
-        published.void(connection)
+        engine, now_us = self._store.engine, self._store.environment.now_us()
+        author = engine.authors[stream]
+        author.void(connection)
         for columns, weights in chunks:
-            published.stage(connection, [*columns, weights, [0] * len(weights)])
-        if published.is_own(connection):
-            changed = engine.put(connection, stream, published.staged, version, whole=whole) > 0
-        else:
-            changed = published.begin(connection, published.staged, version, new_epoch(self._store))
-        published.void(connection)
-        return changed
+            author.stage(connection, [*columns, weights])
+        return engine.put_owned(connection, stream, self._writing.commit, now_us, whole=whole)
 
     def meet(self) -> None:
         """Make what telling others takes, before the first of them waits for it."""
-        if self._store.dots:
-            with self.replica.telling():
-                pass
+        with self.replica.telling():
+            pass
 
     def renew(self) -> None:
         """Go on as another incarnation, whose numbers nobody knows by other rows."""
-        if self._store.dots:
-            self.replica.go_back()
-        else:
-            self.replica.renew()
+        self.replica.go_back()
 
     def start(self, arrived: int) -> str:
         """Begin with what was put in, the hub's own writes up to a number among it; the word for that."""
         with self._store.writing() as connection:
-            if not self._store.dots:
-                self._store.engine.index_versions(connection)
             connection.execute(f"UPDATE {HUB} SET arrived = ?", (arrived,))
         with self.reading() as (_, head, _):
             pass
@@ -369,18 +344,12 @@ class Gate:
             site = relation.writer(handle.connection, stored)
             if site == 0:
                 return self._store.name
-            sites = DOT_SITES if self._store.dots else SITES
             found = handle.connection.execute(
-                f"SELECT iif(name = '', incarnation, name) FROM {sites} WHERE number = ?", (site,)
+                f"SELECT iif(name = '', incarnation, name) FROM {SITES} WHERE number = ?", (site,)
             ).fetchone()
         return "" if found is None else str(found[0])
 
     # Telling.
-
-    def catch_up(self) -> None:
-        """Value the rows whose time has come."""
-        if self.replica.due:
-            self.replica.tick()
 
     @contextmanager
     def reading(self) -> Iterator[tuple[sqlite3.Connection, int, dict[str, int]]]:
@@ -418,7 +387,7 @@ class Gate:
             (head,) = connection.execute(f"SELECT version FROM {STORE}").fetchone()
             rows = 0
             for stored in self.relations.values():
-                name = stored.entries if isinstance(stored, EntriesRelation) else stored.table.name
+                name = stored.table.name
                 for limited, given in (
                     (f"SELECT 1 FROM {name} WHERE version > ? LIMIT ?", (since, most - rows)),
                     (f"SELECT 1 FROM {gone_table(stored)} LIMIT ?", (most - rows,)),

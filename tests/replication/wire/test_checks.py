@@ -22,8 +22,8 @@ from everview.language.types import (
     decimal_type,
 )
 from everview.language.values import check_value
-from everview.replication.messages import Section
-from everview.replication.wire import check
+from everview.replication.cuts.checks import check_columns
+from everview.replication.wire.checks import wrong_in
 
 SHORT, LONG = decimal_type(5, 2), decimal_type(20, 4)
 NINES = "9" * 20
@@ -34,7 +34,8 @@ def column_of(kind):
 
 
 def fits(column, *cells, sites=3):
-    check(Section("r", 0, len(cells), [list(cells)]), (column,), sites)
+    if (wrong := wrong_in(list(cells), column, sites)) is not None:
+        raise WireError(wrong, where="value")
 
 
 @pytest.mark.parametrize(
@@ -112,19 +113,18 @@ def test_the_negative_zero_of_a_decimal_is_a_second_form():
 
 
 def test_the_error_names_the_place():
-    section = Section("sightings", 2, 1, [[1], ["x"]])
-    with pytest.raises(WireError, match=r"sightings, part 2, sector: a value of type str"):
-        check(section, (COUNT, value(Field("sector", BIGINT))), 1)
+    with pytest.raises(WireError, match=r"sightings, sector: a value of type str"):
+        check_columns("sightings", [[1], ["x"]], (COUNT, value(Field("sector", BIGINT))), 1)
 
 
 @pytest.mark.parametrize("columns", [[], [[1]], [[1], [1], [1]]])
 def test_the_number_of_columns(columns):
     with pytest.raises(WireError) as caught:
-        check(Section("r", 0, 1, columns), (COUNT, COUNT), 1)
+        check_columns("r", columns, (COUNT, COUNT), 1)
     assert caught.value.where == "section"
 
 
 def test_the_length_of_columns():
     with pytest.raises(WireError) as caught:
-        check(Section("r", 0, 2, [[1, 2], [1]]), (COUNT, COUNT), 1)
+        check_columns("r", [[1, 2], [1]], (COUNT, COUNT), 2)
     assert caught.value.where == "section"

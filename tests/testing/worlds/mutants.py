@@ -44,7 +44,9 @@ def a_gap_in_the_log_is_not_noted(patch):
 
     def careless(self):
         number = self._part.partition.number
-        floor = self._connection.execute(f"SELECT floor FROM {PARTITIONS} WHERE number = ?", (number,)).fetchone()
+        floor = self._connection.execute(
+            f"SELECT floor FROM {PARTITIONS} WHERE number = ?", (number,)
+        ).fetchone()
         digest = finish(self)
         self._connection.execute(f"UPDATE {PARTITIONS} SET floor = ? WHERE number = ?", (*floor, number))
         return digest

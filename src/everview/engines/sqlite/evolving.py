@@ -80,6 +80,13 @@ class Alone:
                 self.connection.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
+def evolve_store(path: str, evolution: Evolution, hosts: Iterable[str] | None = None) -> Evolved:
+    """Bring a store over to another program: all of it, or nothing."""
+    with Alone(path) as connection:
+        wanted = new_hosts(path, hosted_by(connection), evolution, hosts)
+        return evolve(connection, path, evolution, wanted)
+
+
 def hosted_by(connection: sqlite3.Connection) -> frozenset[str]:
     """What a store says it hosts; nothing stands for all."""
     return frozenset(name for (name,) in connection.execute(f"SELECT name FROM {HOSTS}"))

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from everview.engines.sqlite.complaints import RESTORE, Explained
-from everview.engines.sqlite.lineage import Lineage
 from everview.engines.sqlite.migrations import FORMAT
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.opening import APPLICATION_ID
 from everview.engines.sqlite.reading import Reading, scanned
+from everview.engines.sqlite.rows.lineage import Lineage, Strange
 from everview.engines.sqlite.store import Store
 from everview.errors import EverviewError
 from everview.planner.rewrite import rewrite
@@ -74,7 +74,7 @@ def examine_file(path: Path) -> Iterator[Finding]:
     older = f"; it becomes format {FORMAT} when it is opened" if version < FORMAT else ""
     yield Finding("fine", "file", f"SQLite finds no damage; format {version}{older}")
     if strange is not None:
-        what = "a copy of another" if strange == "copied" else "of an earlier time, or moved"
+        what = "a copy of another" if strange is Strange.COPIED else "of an earlier time, or moved"
         yield Finding("warning", "file", f"the file is {what}: it takes a new incarnation when it is opened")
     yield from _room(path)
 

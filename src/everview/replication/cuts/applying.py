@@ -120,7 +120,8 @@ def apply(
                 continue
             taking.add(rows)
             refused += not_the_owners(connection, stored, rows)
-            late += [] if replica.closing is None else replica.closing.too_late(stored, rows, taking.had)
+            if replica.closing is not None and not part.repairs:
+                late += replica.closing.too_late(stored, rows, taking.had)
             if changed:
                 stored.net(connection)
             changed = False

@@ -26,6 +26,8 @@ class Staged(msgspec.Struct, array_like=True):
     """The partitions, and cores, of this page."""
     resumes: dict[str, Resume] = {}
     """Where to go on with derivations, by core."""
+    cut: int = 0
+    """The question that this page answers."""
 
 
 _STAGED = msgspec.msgpack.Decoder(Staged)
@@ -48,6 +50,11 @@ class Staging:
             f"SELECT request FROM {PAGES} WHERE sender = ? ORDER BY number DESC LIMIT 1", (self._sender,)
         ).fetchone()
         return None if found is None else _STAGED.decode(found[0])
+
+    def reached(self) -> int:
+        """The question whose answer was staged last; 0 if none is."""
+        last = self.last()
+        return 0 if last is None else last.cut
 
     def add(self, staged: Staged, data: bytes) -> None:
         """Keep a page, as it came, and how far the cut has come with it."""

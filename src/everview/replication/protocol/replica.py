@@ -77,6 +77,8 @@ class _Question(NamedTuple):
     news: News
     repairs: frozenset[str]
     places: frozenset[Place]
+    after: int
+    """The question whose answer was staged last: two exchanges may ask for one cut at a time."""
 
 
 class Replica:
@@ -320,7 +322,8 @@ class Replica:
             return None
         cut = self.store.environment.tag()
         asked = frozenset([*(wish.place for wish in wishes), *(Place(core.core) for core in cores)])
-        self._awaited[cut] = _Question(self.incarnation, news, repairs, asked)
+        after = 0 if staged is None else staged.cut
+        self._awaited[cut] = _Question(self.incarnation, news, repairs, asked, after)
         while len(self._awaited) > _AWAITED:
             del self._awaited[next(iter(self._awaited))]
         passed = [place for place in news.places if place not in asked]
@@ -436,17 +439,22 @@ class Replica:
         sender = named.sender + rights.writer
         if not page.done:
             with self.store.writing() as connection:
-                self._stage(Staging(connection, sender), connection, page, question.news, named, data)
+                staging = Staging(connection, sender)
+                if staging.reached() != question.after:
+                    return Outcome.GAP
+                self._stage(staging, connection, page, question.news, named, data)
             return Outcome.STAGED
         try:
             with self._committing() as connection:
                 staging = Staging(connection, sender)
+                if staging.reached() != question.after:
+                    return Outcome.GAP
                 outcome = apply(self, connection, message, columns, named, staging, question, rights)
                 staging.clear()
                 if self.writing.commit.grown:  # it is told soon: that need not be another commit
                     serving.note_head(connection, self.store.environment.tag() or 1)
                     self._lineage.told(connection)
-        except WireError:  # what was staged may be what is wrong
+        except EverviewError:  # what was staged may be what is wrong
             with self.store.writing() as connection:
                 Staging(connection, sender).clear()
             raise
@@ -465,7 +473,7 @@ class Replica:
                 has[incarnation] = max(has.get(incarnation, 0), seen)
         here = [key(share.place) for share in page.shares]
         here += [key(Place(core)) for core in dict.fromkeys(derived.core for derived in page.derived)]
-        staging.add(Staged(news, staged.has, here, staged.resumes | resumes(page)), data)
+        staging.add(Staged(news, staged.has, here, staged.resumes | resumes(page), page.cut), data)
 
     @contextmanager
     def _committing(self) -> Iterator[sqlite3.Connection]:

@@ -7,11 +7,10 @@ sockets and files. Messages may be lost, repeated and reordered on the way: the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 from everview.errors import SyncError
-from everview.replication.arriving import Applied
 from everview.replication.denying import Withheld
 from everview.replication.report import Denied, OnProgress, SyncReport
 from everview.replication.rights import Rights
@@ -43,14 +42,6 @@ class Replica(Protocol):
     def head(self) -> int:
         """The number of the last commit."""
 
-    @property
-    def standing(self) -> str:
-        """A word that is another when its batches speak for it in another way: joined, founded, left."""
-
-    @property
-    def waiting(self) -> str:
-        """Whom this site has to meet before it goes on with other groups, in words; nothing if nobody."""
-
     def exchange(self, peer: str, *, on_progress: OnProgress | None = None) -> Talk:
         """Begin an exchange as the dialling side."""
 
@@ -65,27 +56,6 @@ class Replica(Protocol):
 
     def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:
         """Return what this site wanted of a peer, by what that says to withhold."""
-
-    def batch(self, since: int) -> Iterator[bytes]:
-        """Return one cut (since, head] of everything served; from 0 it is a whole snapshot."""
-
-    def take(self, messages: Iterable[bytes]) -> Applied:
-        """Apply a cut, all or nothing; a large one takes less memory if its messages can be read twice."""
-
-    def extent(self, data: bytes) -> tuple[int, int]:
-        """Return how many rows a message of a batch carries, and the head of the snapshot it was read in."""
-
-    def request(self) -> bytes:
-        """Return this site's cursors on everybody and its member list, to leave in a folder."""
-
-    def cursor_of(self, data: bytes) -> int | None:
-        """Take note of another's request; return how far it has read us, None if it must begin at 0."""
-
-    def cursor_on(self, incarnation: str) -> int:
-        """Return how far that site has been read here, 0 if not at all."""
-
-    def listing(self, incarnation: str) -> str:
-        """Return a word for what that site is listed for here; it is another when that changes."""
 
     def wait(self, head: int, timeout: float) -> bool:
         """Wait until there is a commit after `head`; return whether there is."""

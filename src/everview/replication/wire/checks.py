@@ -1,4 +1,4 @@
-"""Whether a section holds what the store would hold: every value in the one stored form of its type.
+"""Whether columns hold what a store would hold: every value in the one stored form of its type.
 
 A merge is total, so what a store cannot hold must be refused before it: a text in a column of integers, a
 second form of one value (−0.0, a DECIMAL's negative zero), a site that nobody has named.
@@ -20,32 +20,14 @@ from everview.engines.sqlite.scalars.storage import NAN_TEXT, is_long, store_val
 from everview.errors import WireError
 from everview.language.identity import ID_BYTES
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
-from everview.replication.messages import Section
 
-__all__ = ["check", "wrong_in"]
+__all__ = ["wrong_in"]
 
 _DATES: tuple[int, int] = (store_value(dt.date.min, DATE), store_value(dt.date.max, DATE))
 _TIMESTAMPS: tuple[int, int] = (
     store_value(dt.datetime.min.replace(tzinfo=dt.UTC), TIMESTAMP),
     store_value(dt.datetime.max.replace(tzinfo=dt.UTC), TIMESTAMP),
 )
-
-
-def check(section: Section, columns: tuple[PartColumn, ...], sites: int) -> None:
-    """Raise WireError unless the section's columns are these, and `sites` sites are named in the message."""
-    place = f"{section.stream}, part {section.part}"
-    if len(section.columns) != len(columns):
-        raise WireError(
-            f"{place} has {len(section.columns)} columns, and should have {len(columns)}", where="section"
-        )
-    for number, (column, wanted) in enumerate(zip(section.columns, columns, strict=True)):
-        name = wanted.field.name if wanted.field else f"column {number} ({wanted.word})"
-        if len(column) != section.count:
-            raise WireError(
-                f"{place}, {name}: {len(column)} values for {section.count} rows", where="section"
-            )
-        if (wrong := wrong_in(column, wanted, sites)) is not None:
-            raise WireError(f"{place}, {name}: {wrong}", where="value")
 
 
 def wrong_in(column: Sequence[Any], wanted: PartColumn, sites: int = 0) -> str | None:

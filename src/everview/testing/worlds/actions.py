@@ -7,7 +7,7 @@ from collections import Counter
 
 from everview.engines.sqlite.rows.taking import forget_log
 from everview.replication.rights import Rights
-from everview.replication.transports.shared_folder import FolderTransport
+from everview.replication.transports.folder import FolderTransport
 from everview.testing.worlds import steps as do
 from everview.testing.worlds.history import Event, written
 from everview.testing.worlds.invariants import Wrong
@@ -152,6 +152,7 @@ def _visit(step: do.Visit, world: World) -> None:
 def _lose(step: do.Lose, world: World) -> None:
     if step.how == "back":
         for path, data in world.lost[:1]:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         return
     files = sorted(path for path in world.shared.rglob("*") if path.is_file())
