@@ -58,7 +58,7 @@ class Host:
     def rows(self, name):
         return self.reading.sorted_rows(name, inside=False)
 
-    def read(self, other, pages=None):
+    def read(self, other, pages=None, meanwhile=None):
         """Sync, this site dialling; after so many messages the connection breaks."""
         exchange = Exchange(self.replica, other.name)
         message, count = exchange.open(), 0
@@ -68,6 +68,8 @@ class Host:
             if pages is not None and count > pages:
                 return None
             message = exchange.receive(other.replica.answer(message))
+            if meanwhile is not None:
+                meanwhile()
         return exchange.report
 
     def explain(self, view):

@@ -55,7 +55,8 @@ class World:
             self.rng.choice(self.hosts).reopen()
         else:
             one, other = self.rng.sample(self.hosts, 2)
-            one.read(other, pages=self.rng.choice([None, None, None, 2, 3, 5]))
+            meanwhile = self.rng.choice([None, lambda: self.write(self.rng.choice(self.hosts[:2]))])
+            one.read(other, self.rng.choice([None, None, None, 2, 3, 5]), meanwhile)
 
     def write(self, host):
         relation = self.rng.choice(sorted(RELATIONS))

@@ -1,9 +1,9 @@
 import logging
 
 import pytest
+from tests.testing.worlds import mutants
 
 from everview.testing.worlds import Failure, Simulation
-from tests.testing.worlds import mutants
 
 WORLDS = 60
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everview.engines.sqlite.complaints import Explained, as_backup, damaged
-from everview.engines.sqlite.migrations import FORMAT
-from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.names import FORMAT, STORE
 from everview.engines.sqlite.opening import APPLICATION_ID
 from everview.engines.sqlite.store import Store
 from everview.errors import StoreError

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from everview.engines.sqlite.complaints import RESTORE, Explained
-from everview.engines.sqlite.migrations import FORMAT
-from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.names import FORMAT, STORE
 from everview.engines.sqlite.opening import APPLICATION_ID
 from everview.engines.sqlite.reading import Reading, scanned
 from everview.engines.sqlite.rows.lineage import Lineage, Strange

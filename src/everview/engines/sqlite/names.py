@@ -31,3 +31,6 @@ LOG = internal("log")
 
 READERS = internal("readers")
 """Who reads these changes, and up to which one it has released."""
+
+FORMAT = 5
+"""The number of a store's format; one with another number is refused."""

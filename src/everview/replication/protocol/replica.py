@@ -311,8 +311,7 @@ class Replica:
             whole = place.stream in repairs
             wishes.append(Wish(place, naming.pairs(had), naming.pairs(has), whole))
         received = self.store.engine.received
-        goes_on = staged is not None and staged.news.since.version <= news.since.version
-        begun = staged.resumes if staged is not None and goes_on else {}
+        begun = {} if staged is None else staged.resumes
         cores = [
             begun.get(place.stream, Resume(place.stream, START, []))
             for place in news.places

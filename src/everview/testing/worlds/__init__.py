@@ -1,4 +1,4 @@
-"""Worlds: a simulator of sites, deterministic from a seed, with all that networks, clocks and disks can do."""
+"""Worlds: a simulator of sites, deterministic from a seed, with all that networks and disks can do."""
 
 from everview.testing.worlds.cases import KINDS, random_case
 from everview.testing.worlds.invariants import Wrong

@@ -42,7 +42,7 @@ def _load(step: do.Load, world: World) -> None:
 
 
 def write(world: World, site: Site, operations: list[do.Operation], crash: int = 0) -> None:
-    """A transaction, and what the oracle is told of it if it was committed, though the process may have died."""
+    """A transaction, and what the oracle is told of it if it was committed, also by a process that died."""
     relations = world.program.relations
     touched = sorted({name for _, name, _ in operations})
     before = {name: site.live(name) for name in touched}
@@ -208,8 +208,12 @@ def _crash(step: do.Crash, world: World) -> None:
     site = world.sites.get(step.site)
     if site is not None and not site.fork:
         with world.acting(site):
-            raise Crashed
+            _die()
         world.check(site)
+
+
+def _die() -> None:
+    raise Crashed
 
 
 @happen.register

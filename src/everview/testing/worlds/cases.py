@@ -201,7 +201,7 @@ class _Generator:
         return [do.Visit(self.site(), self.rng.randint(1, 150) if dies else 0)]
 
     def loss(self) -> Literal["lost", "torn", "back"]:
-        return self.rng.choice(["lost", "torn", "back"])  # type: ignore[return-value]
+        return self.rng.choice(["lost", "torn", "back"])
 
     def restore(self) -> list[do.AnyStep]:
         return [do.Restore(self.site(), self.rng.choice(["in place", "moved"]))]
@@ -242,8 +242,7 @@ def _large(seed: int) -> do.Case:
     start = 0
     for name in names:
         count = rng.randint(4_000, 36_000)
-        for relation in "sg":
-            steps.append(do.Load(name, "insert", relation, start, count))
+        steps += [do.Load(name, "insert", relation, start, count) for relation in "sg"]
         start += count - 500  # some rows are loaded twice
     steps += [do.Sync("s0", "s1"), do.Sync("s1", "s2", 0, rng.choice(["s1", "s2"]), rng.randint(1, 300))]
     steps += [do.Load("s1", "insert", "k", 0, 300), do.Sync("s1", "s2", rng.randint(2, 6))]

@@ -1,7 +1,7 @@
 """The oracle: what every commit added and removed, and what the sites that have seen it must hold.
 
-What a site has seen of a relation is its vector, and nothing else counts: live is what was added by a commit it
-has seen, and removed by none. That holds whatever was lost, doubled or copied. What a commit adds and removes
+What a site has seen of a relation is its vector, and nothing else counts: live is what was added by a commit
+that it has seen, and removed by none. That holds whatever was lost, doubled or copied. What a commit adds and removes
 follows from what its site held, by the kind of the relation; what live rows show, too.
 """
 
@@ -110,9 +110,8 @@ def written(
         here = groups.setdefault(key(row), [])
         if kind is Semantics.SET:
             length = max((one[-1] for one in here), default=0)
-            if (length % 2 == 1) is not (verb == "insert"):
-                if length or verb == "insert":
-                    here[:] = [(*row, length + 1)]
+            if (length % 2 == 1) is not (verb == "insert") and (length or verb == "insert"):
+                here[:] = [(*row, length + 1)]
         elif kind is Semantics.BAG:
             here += [row] if verb == "insert" else []
             del here[: verb == "delete"]

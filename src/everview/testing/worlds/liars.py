@@ -1,8 +1,8 @@
 """A liar: a member that changes what it says, within the protocol and within a token that limits its writes.
 
-It knows all that is to be known but random tags: incarnations, relations, what others hold. Without the right to
-write it changes nothing that is stored; with the right to write some relations it changes no other one. What it
-says is never more than a refusal, nothing escapes from an answer, and no store grows by more than it sent.
+It knows all that is to be known but random tags: incarnations, relations, what others hold. Without the right
+to write it changes nothing that is stored; with the right to write some relations it changes no other one. What
+it says is never more than a refusal, nothing escapes from an answer, and no store grows by more than it sent.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from everview.replication.protocol.messages import (
     Place,
     Refusal,
     Share,
+    Undone,
     Wish,
 )
 from everview.replication.protocol.wire import decode, encode
@@ -124,7 +125,8 @@ def _ask(message: Message, columns: Pages, scene: Scene) -> tuple[Message, Pages
 
 
 def _unasked(message: Message, columns: Pages, scene: Scene) -> tuple[Message, Pages]:
-    """A page that nobody has asked for."""
+    """A page that nobody has asked for, instead of others."""
+    del columns
     rng = scene.rng
     place = scene.place()
     width = len(scene.schemas.get(place.stream, ())) + rng.randint(0, 1)
@@ -236,12 +238,6 @@ def _program(message: Message, columns: Pages, scene: Scene) -> tuple[Message, P
 
 def _undone(message: Message, columns: Pages, scene: Scene) -> tuple[Message, Pages]:
     """Rows that were refused, it is said."""
-    if "refused" not in message.__struct_fields__:
-        return message, columns
-    kind: Any = Message.__annotations__  # its type is the message's own affair
-    assert kind
-    from everview.replication.protocol.messages import Undone  # noqa: PLC0415
-
     told = [
         Undone(scene.place().stream, scene.rng.randrange(len(message.sites)), scene.number(), "no")
         for _ in range(5)
@@ -311,7 +307,7 @@ def _talk(world: World, liar: Site, victim: Site, rights: Rights, scene: Scene |
 
 
 def tables(site: Site) -> dict[str, list[Any]]:
-    """Every table of a store, row by row; but what rows add up to, which is kept when somebody asks for it."""
+    """Every table of a store, row by row; but what rows add up to: that is kept when somebody asks."""
     names = site.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     found = {name: site.connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in names}
     listed = f"SELECT number, stream, value, floor FROM {PARTITIONS}"

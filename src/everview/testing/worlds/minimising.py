@@ -79,7 +79,7 @@ def _attempts(case: Case) -> Iterator[Case]:
 
 def _simpler(step: AnyStep, *, transfers: bool) -> Iterator[AnyStep]:
     if getattr(step, "crash", 0):
-        yield msgspec.structs.replace(step, crash=0)  # type: ignore[call-arg]
+        yield msgspec.structs.replace(step, crash=0)
     if isinstance(step, Deliver) and step.pick:
         yield msgspec.structs.replace(step, pick=0)
     if isinstance(step, Write) and len(step.operations) > 1 and not transfers:

@@ -62,11 +62,11 @@ def random_program(rng: random.Random, most: int = 4) -> str:
     shapes = [name for name, text in sorted(SHAPES.items()) if len(names) > 1 or "{y}" not in text]
     for number, name in enumerate(rng.sample(shapes, rng.randint(2, 3))):
         x, y, *_ = rng.sample(names, len(names)) * 2
-        if name == "recursive" and x == "n":
+        shape = SHAPES[name]
+        if name == "recursive" and x == "n":  # its columns are of two types
             x = next((one for one in names if one != "n"), "n")
-            if x == "n":
-                name = "distinct"  # its columns are of two types
-        lines.append(f"CREATE MATERIALIZED VIEW v{number} AS {SHAPES[name].format(x=x, y=y)};")
+            shape = SHAPES["distinct"] if x == "n" else shape
+        lines.append(f"CREATE MATERIALIZED VIEW v{number} AS {shape.format(x=x, y=y)};")
     if rng.random() < 0.3:  # a view over a view
         first = "x" if "RECURSIVE" in lines[len(names)] else "a"
         lines.append(

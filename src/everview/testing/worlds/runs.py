@@ -88,7 +88,7 @@ class Simulation:
 
 
 def heal(world: World) -> None:
-    """All faults end, what is on its way comes or is lost, and all meet until nothing moves; then they agree."""
+    """All faults end, what is on its way comes or is lost, all meet until nothing moves; then they agree."""
     world.note("healing")
     world.network.down.clear()
     for site in world.sites.values():

@@ -1,4 +1,4 @@
-"""Sites of a world: the real store and protocol on a real file; only the process and the clock are virtual."""
+"""Sites of a world: the real store and protocol on a real file; the process and the clock are virtual."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Steps: what may happen in a world, as data, and cases, which are made of them.
 
-A step does not depend on how earlier ones ended: what cannot be done when its turn comes is not done. So steps
-can be left out of a case one by one, and what is left is still a history.
+A step does not depend on how earlier ones ended: what cannot be done when its turn comes is not done. So
+steps can be left out of a case one by one, and what is left is still a history.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class Lie(Step, frozen=True, tag="lie"):
 
 
 AnyStep = (
-    Write | Load | Sync | Dial | Deliver | Visit | Lose | Partition | Permit | Forget | Wait | Set | Crash | Backup | Restore
-    | Copy | Arrive | Leave | Lie
+    Write | Load | Sync | Dial | Deliver | Visit | Lose | Partition | Permit | Forget | Wait | Set | Crash
+    | Backup | Restore | Copy | Arrive | Leave | Lie
 )  # fmt: skip
 
 

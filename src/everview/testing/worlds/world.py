@@ -133,7 +133,7 @@ class World:
         for name, shown in self.published.items():
             if self.program.views[name].authority == site.name and name in site.store.engine.nodes:
                 rows = site.rows(name)
-                shown += [rows] if rows not in shown else []
+                shown.extend([rows] if rows not in shown else [])
         self.note(f"  {site.name} {site.incarnation[:4]} at {site.head}")
 
     def check(self, site: Site) -> None:
