@@ -24,7 +24,7 @@ def store(here: Path) -> str:
     for minute, name in enumerate(("ann", "bo")):
         at = int(NOON.timestamp() + 60 * minute) * 1_000_000
         clock = Environment(now_us=lambda at=at: at)
-        site = ev.Site(Store(str(here / f"{name}.db"), program, name, dots=True, environment=clock))
+        site = ev.Site(Store(str(here / f"{name}.db"), program, name, environment=clock))
         site.insert("person", [(1, name), (2, "both")])
         sites.append(site)
     sites[0].sync(sites[1])

@@ -417,7 +417,7 @@ def test_a_name_that_the_peer_has(rescue, run):
         done = CliRunner().invoke(app, ["sync", "--store", "two.db", address])
     assert done.exit_code == 0
     assert done.stderr.startswith(f"warning: {address} is called ann, too")
-    assert "`everview restore --name`" in done.stderr
+    assert "by `everview restore --name`" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -159,7 +159,9 @@ def test_files_that_were_skipped_are_named(stores, run, here):
     run("sync", "--store", "a.db", "stick")
     (snapshot,) = [one for one in (here / "stick").rglob("*") if one.is_file() and one.stat().st_size > 100]
     snapshot.write_bytes(snapshot.read_bytes()[:-9])
-    assert f"; 1 file skipped: {snapshot.parent.name}/{snapshot.name}\n" in run("sync", "--store", "b.db", "stick")
+    assert f"; 1 file skipped: {snapshot.parent.name}/{snapshot.name}\n" in run(
+        "sync", "--store", "b.db", "stick"
+    )
 
 
 def test_status_tells_of_others(stores, run):
@@ -183,7 +185,13 @@ def test_status_tells_of_others(stores, run):
 
 
 def test_status_tells_of_refused_rows(capsys):
-    one = {"stream": "seen", "row": '{"site": "b"}', "why": "b has not written it", "writer": "a", "refused_by": "b"}
+    one = {
+        "stream": "seen",
+        "row": '{"site": "b"}',
+        "why": "b has not written it",
+        "writer": "a",
+        "refused_by": "b",
+    }
     nothing = {"peers": [], "sites": [], "alarms": [], "removals": {}, "staged_pages": 0}
     print_replication({**nothing, "refused": [one] * 5})
     line, *_, last = capsys.readouterr().out.splitlines()

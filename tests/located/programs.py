@@ -1,6 +1,6 @@
 """Located programs that the tests run, and links to run them on."""
 
-from everview.testing.simulation.located.programs import CIRCLE, HOPS, LINK, NON_LINEAR, REACH, TWINS
+from everview.testing.located.programs import CIRCLE, HOPS, LINK, NON_LINEAR, REACH, TWINS
 
 COSTS = f"""{LINK}
 .decl path(@s: symbol, d: symbol, c: number)

@@ -4,8 +4,8 @@ import copy
 import re
 
 import pytest
+from tests.located.model.worlds import EXAMPLES
 from tests.located.test_cores import identify
-from tests.model.located_worlds import EXAMPLES
 
 from everview.language.datalog.localising import localise
 from everview.language.datalog.parser import parse

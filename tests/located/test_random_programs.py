@@ -8,7 +8,7 @@ from tests.located.test_cores import MODES, compare, settle
 from everview.errors import LimitError
 from everview.language.datalog.localising import localise
 from everview.language.datalog.parser import parse
-from everview.testing.simulation.located.random_rules import ARITY, NODES, random_facts, random_rules
+from everview.testing.located.random_rules import ARITY, NODES, random_facts, random_rules
 
 
 def run(mode, seed):

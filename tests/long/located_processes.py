@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.located.process_place import TEXTS, turned
 from tests.long.processes import ROOT, Child, free_ports
 
-from everview.testing.simulation.located.checks import centralised
+from everview.testing.located.oracle import centralised
 
 PLACES = "abcde"
 SECONDS = 10

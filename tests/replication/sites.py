@@ -5,7 +5,7 @@ import random
 from contextlib import contextmanager
 
 from everview.engines.sqlite.environment import Environment
-from everview.engines.sqlite.store import DOTS, Store
+from everview.engines.sqlite.store import Store
 from everview.language.program import Program
 from everview.site import Site
 
@@ -38,9 +38,7 @@ class World:
         )
 
     def _incarnation(self):
-        if DOTS:  # eight bytes
-            return f"{next(self._counter):06x}{self.random.getrandbits(40):010x}"
-        return f"{next(self._counter):02d}-{self.random.getrandbits(32):08x}"
+        return f"{next(self._counter):06x}{self.random.getrandbits(40):010x}"
 
     def site(self, name, path=":memory:", *, program=PROGRAM, skew=0, hosts=None):
         return Site(Store(str(path), program, name, hosts=hosts, environment=self.environment(skew)))

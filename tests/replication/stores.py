@@ -33,7 +33,7 @@ class Peer:
 
     def __init__(self, name: str, path: str = ":memory:", program: ev.Program = KINDS) -> None:
         self.name, self.program = name, program
-        self.store = Store(path, program, name, dots=True)
+        self.store = Store(path, program, name)
         self.writing, self.reading = Writing(self.store), Reading(self.store)
         self.replica = Replica(self.store, self.writing)
 

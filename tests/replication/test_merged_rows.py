@@ -96,7 +96,7 @@ class Device:
         self, name: str, now: Callable[[], int], joins: dict[str, Any], program: Program = PROGRAM
     ) -> None:
         self.program = program
-        self.store = Store(":memory:", program, name, dots=True, environment=Environment(now_us=now))
+        self.store = Store(":memory:", program, name, environment=Environment(now_us=now))
         self.writing, self.reading = Writing(self.store), Reading(self.store)
         self.replica, self.name = Replica(self.store, self.writing), name
         self.twins = {relation: Twin(self.replica.incarnation, join) for relation, join in joins.items()}

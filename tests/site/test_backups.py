@@ -9,7 +9,7 @@ import pytest
 
 import everview as ev
 from everview.engines.sqlite import backups
-from everview.engines.sqlite.migrations import FORMAT
+from everview.engines.sqlite.names import FORMAT
 from everview.errors import StoreError
 
 PROGRAM = ev.Program.parse(

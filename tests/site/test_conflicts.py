@@ -38,7 +38,7 @@ ROW: dict[str, Any] = {
 def open_site(name: str, path: str = ":memory:", *, minute: int = 0, program: str = PROGRAM) -> ev.Site:
     at = int((NOON + dt.timedelta(minutes=minute)).timestamp()) * 1_000_000
     clock = Environment(now_us=lambda: at)
-    return ev.Site(Store(path, ev.Program.parse(program), name, dots=True, environment=clock))
+    return ev.Site(Store(path, ev.Program.parse(program), name, environment=clock))
 
 
 def agree(*sites: ev.Site) -> None:
@@ -186,7 +186,7 @@ def test_it_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
     one, _ = full_conflict(tmp_path / "one.db")
     one.close()
     again = ev.Site(
-        Store(str(tmp_path / "one.db"), None, "", dots=True, hosts=["orders", "person", "unpaid"])
+        Store(str(tmp_path / "one.db"), None, "", hosts=["orders", "person", "unpaid"])
     )
     assert len(again.conflicts("orders")) == len(again.conflicts("person")) == 1
     assert len(again.query("SELECT * FROM everview.conflicts")) == 2

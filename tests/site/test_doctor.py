@@ -8,7 +8,7 @@ import pytest
 import everview as ev
 from everview.doctor import examine
 from everview.engines.sqlite import examining
-from everview.engines.sqlite.migrations import FORMAT
+from everview.engines.sqlite.names import FORMAT
 
 PROGRAM = ev.Program.parse(
     "CREATE TABLE visit (id BIGINT, place TEXT);"

@@ -22,7 +22,7 @@ COLUMN = """
 
 
 def open_site(name: str, program: str = COLUMN, **more: Any) -> ev.Site:
-    return ev.Site(Store(":memory:", ev.Program.parse(program), name, dots=True, **more))
+    return ev.Site(Store(":memory:", ev.Program.parse(program), name, **more))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_deletion_removes_the_rows_that_it_sees(pair: tuple[ev.Site, ev.Site])
 
 def test_a_store_that_is_opened_again_has_the_same(tmp_path: Path) -> None:
     program = ev.Program.parse(COLUMN)
-    one = ev.Site(Store(str(tmp_path / "one.db"), program, "one", dots=True))
+    one = ev.Site(Store(str(tmp_path / "one.db"), program, "one"))
     other = open_site("other")
     one.insert("person", [(1, "Ann", 17, None, None)])
     one.sync(other)
@@ -109,7 +109,7 @@ def test_a_store_that_is_opened_again_has_the_same(tmp_path: Path) -> None:
     one.sync(other)
     rows = one.rows("person")
     one.close()
-    again = ev.Site(Store(str(tmp_path / "one.db"), None, "", dots=True))
+    again = ev.Site(Store(str(tmp_path / "one.db"), None, ""))
     assert again.rows("person") == rows == other.rows("person")
     again.execute("UPDATE person SET age = 19")
     agree(again, other)
@@ -200,7 +200,7 @@ def test_a_column_that_comes_later_is_older_than_any_change(tmp_path: Path) -> N
     """A site with an earlier program edits rows of which another has a column more."""
     wider = COLUMN.replace("born DATE)", "born DATE, place TEXT)")
     path = tmp_path / "one.db"
-    one = ev.Site(Store(str(path), ev.Program.parse(COLUMN), "one", dots=True))
+    one = ev.Site(Store(str(path), ev.Program.parse(COLUMN), "one"))
     other = open_site("other")
     one.insert("person", [(1, "Ann", 17, None, None), (2, "Bo", 30, None, None)])
     one.sync(other)
@@ -209,7 +209,7 @@ def test_a_column_that_comes_later_is_older_than_any_change(tmp_path: Path) -> N
     one.sync(other)
     one.close()
     ev.Site.migrate(path, ev.Program.parse(wider))
-    one = ev.Site(Store(str(path), None, "", dots=True))
+    one = ev.Site(Store(str(path), None, ""))
     assert [(row[:3], row[5]) for row in one.rows("person")] == [
         ((1, "Ann", 17), None),
         ((2, "Bob", 31), None),

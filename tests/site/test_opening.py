@@ -9,7 +9,7 @@ import pytest
 from tests.site.checks import assert_fresh
 
 import everview as ev
-from everview.engines.sqlite.migrations import FORMAT
+from everview.engines.sqlite.names import FORMAT
 
 A = "CREATE TABLE a (x BIGINT);"
 B = "CREATE TABLE b (x BIGINT, y TEXT);"

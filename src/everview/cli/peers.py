@@ -21,7 +21,7 @@ _SHOWN = 3
 
 
 def print_replication(state: Mapping[str, Any]) -> None:
-    """Print peers, sites whose rows were seen, alarms, refused rows and what is remembered; nothing if alone."""
+    """Print peers, sites whose rows were seen, alarms, and refused rows; nothing if alone."""
     _print_table(
         "peer",
         [(peer["address"], site_name(peer), f"synced {_ago(peer['synced_us'])}") for peer in state["peers"]],

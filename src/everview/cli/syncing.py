@@ -106,7 +106,7 @@ def _warn_of_namesake(site: Site, address: str) -> None:
     ):
         typer.echo(
             f"warning: {address} is called {site.name}, too, and tokens, owners and `why` go by names; "
-            "make one of the two anew with --name, or put it back from a backup with `everview restore --name`",
+            "make one of the two anew with --name, or put it back from a backup by `everview restore --name`",
             err=True,
         )
 
@@ -137,7 +137,7 @@ def report_object(report: SyncReport) -> dict[str, Any]:
     """Return a report as JSON has it."""
     from dataclasses import asdict  # noqa: PLC0415
 
-    return {name: value for name, value in asdict(report).items() if name != "held_up"}
+    return asdict(report)
 
 
 def _go_on(site: Site, ways: list[Transport], pause: float, *, as_json: bool) -> None:

@@ -17,7 +17,6 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -167,8 +166,7 @@ def _evolve_file(path: str, evolution: Evolution) -> None:
 
 def _move_noted(connection: sqlite3.Connection, evolved: Evolved) -> None:
     """What left a relation, and the hub has not heard of, goes with the relation's table."""
-    old: dict[str, Any] = evolved.old.relations
-    new: dict[str, Any] = evolved.new.relations
+    old, new = evolved.old.relations, evolved.new.relations
     tables = {
         gone_table(old[name]): gone_table(new[name])
         for name in (*evolved.evolution.kept, *evolved.evolution.widened)

@@ -194,8 +194,7 @@ class Gate:
     @property
     def relations(self) -> dict[str, StoredRows]:
         """The relations as they lie in it."""
-        relations: dict[str, Any] = self._store.engine.relations
-        return relations
+        return self._store.engine.relations
 
     @property
     def arrived(self) -> int:

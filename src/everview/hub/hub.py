@@ -45,6 +45,7 @@ from everview.language.order import sorted_rows
 from everview.language.program import Program
 from everview.language.relations import Relation
 from everview.planner.why.answer import Provenance
+from everview.replication.protocol.replica import Replica
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
@@ -150,7 +151,7 @@ class Hub:
 
         As a site does: sync and call it again until it may.
         """
-        return bool(self._store.gate(None).replica.take_charge(alone=alone))
+        return self._store.gate(None).replica.take_charge(alone=alone)
 
     def refresh(self) -> RefreshReport:
         """Bring everything that has arrived into the relations and all views, at once or not at all.
@@ -213,7 +214,7 @@ class Hub:
         return MemoryTransport(self._store.gate(on_progress).replica, self.name)
 
     @property
-    def replica(self) -> Any:
+    def replica(self) -> Replica:
         """The hub as transports and servers see it."""
         return self._store.gate(None).replica
 

@@ -32,8 +32,8 @@ MERGING = {"column": Semantics.MERGED, "max": Semantics.GREATEST, "min": Semanti
 KEYED = frozenset({Semantics.KEYED, *MERGING.values()})
 """Semantics of relations with a key: a write replaces the row of its key."""
 
-WHOLE = frozenset({Semantics.BAG, *MERGING.values()})
-"""Semantics of relations that a view's host gets whole: their rows are counted, or joined, and not named."""
+WHOLE = frozenset(MERGING.values())
+"""Semantics of relations that a view's host gets whole: what they show is joined of rows, and has no name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,10 @@
 Above its first operators that are not monotone, seen from the relations, a plan is a local circuit. Below
 them are the cores, whose derivations travel. A core that would be nothing but a relation with all its columns
 is the relation itself, and so is a relation whose rows are merged, and a view that its authority publishes.
-So is a bag, unless rows go by dots: then a bag's rows have names, too. Where a core would have too many
-branches, it is cut once more below its uppermost operator. An aggregate over rows that only their owners
-write is cut above: what each owner's rows come to travels (see `partials`).
+Where a core would have too many branches, it is cut once more below its uppermost operator. An aggregate over
+rows that only their owners write is cut above: what each owner's rows come to travels (see `partials`).
 
-Cores are named by the view and by what they say, so they have the same name at every site that runs the
-program, and another one where another version of this library would cut otherwise. Where rows go by dots,
-they are named by what they say alone: equal parts of two views are one core, and come from any site that
+Cores are named by what they say alone. So equal parts of two views are one core, and come from any site that
 hosts either view.
 """
 
@@ -21,7 +18,7 @@ from dataclasses import dataclass, field
 
 from everview.language.expressions import Column, Expression
 from everview.language.plan import Plan, Scan, Schema, UnionAll, Values, walk_plan
-from everview.language.relations import WHOLE, Relation, Semantics
+from everview.language.relations import WHOLE, Relation
 from everview.planner.branches import Branch, branch_plan, branches_of, passing
 from everview.planner.partials import Partials, may_be_partials, partials_of
 from everview.planner.walking import over
@@ -70,14 +67,12 @@ def cut(
     relations: Mapping[str, Relation],
     held: frozenset[str] = frozenset(),
     opaque: frozenset[str] = frozenset(),
-    *,
-    dots: bool = False,
 ) -> Cut:
     """Cut a plan over base relations; a core over nothing but `held` relations stays part of the plan.
 
     `opaque` are what it scans besides, whose rows have no ids. Cores have the same names whatever is held.
     """
-    found = _found(view, plan, relations, opaque, dots=dots)
+    found = _found(view, plan, relations, opaque)
     cores: dict[str, Core] = {}
     partials: dict[str, Partials] = {}
 
@@ -114,10 +109,9 @@ class _Found:
 
 
 def _found(
-    view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str], *, dots: bool
+    view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str]
 ) -> _Found:
-    unnamed = WHOLE - {Semantics.BAG} if dots else WHOLE
-    whole = {name for name, relation in relations.items() if relation.semantics in unnamed} | opaque
+    whole = {name for name, relation in relations.items() if relation.semantics in WHOLE} | opaque
     owned = {name for name, relation in relations.items() if relation.owner is not None}
     all_found = _Found()
     found = all_found.cores
@@ -139,7 +133,7 @@ def _found(
             return
         travelling = tuple(branch for branch in branches if branch.atoms)
         if not all(map(_is_whole, travelling)):
-            name = f"#{_digest(travelling, 16)}" if dots else f"{view}#{len(found)}.{_digest(travelling, 8)}"
+            name = f"#{_digest(travelling, 16)}"
             inputs = tuple(sorted({atom.name for branch in travelling for atom in branch.atoms}))
             constants = tuple(branch for branch in branches if not branch.atoms)
             found[node] = Core(name, view, node.schema, travelling, inputs), constants

@@ -56,9 +56,8 @@ class Kept:
 class Exchange:
     """The decisions for one program, what a site hosts of it, and what the site is called."""
 
-    def __init__(self, program: Program, hosts: Iterable[str], name: str = "", *, dots: bool = False) -> None:
+    def __init__(self, program: Program, hosts: Iterable[str], name: str = "") -> None:
         self.program = program
-        self._dots = dots
         self.hosts = frozenset(hosts)
         self._written = written_of(program)
         self._published = self._written.published
@@ -104,7 +103,7 @@ class Exchange:
         return self._cut(view).relations if self._is_away(view) else scans_of(self._near(view))
 
     def _cut(self, view: str, held: frozenset[str] = frozenset()) -> Cut:
-        return self._written.cut(view, held, dots=self._dots)
+        return self._written.cut(view, held)
 
     @property
     def cores(self) -> dict[str, Core]:

@@ -49,12 +49,12 @@ class Written:
         """The plan of a view over relations and what is published."""
         return self.over(name, self.published)
 
-    def cut(self, name: str, held: frozenset[str] = frozenset(), *, dots: bool = False) -> Cut:
+    def cut(self, name: str, held: frozenset[str] = frozenset()) -> Cut:
         """How a view is cut where these relations are held."""
-        known = name, held, dots
+        known = name, held
         if known not in self._cuts:
             plan = self.over_relations(name)
-            self._cuts[known] = cut(name, plan, self._relations, held, self.published, dots=dots)
+            self._cuts[known] = cut(name, plan, self._relations, held, self.published)
         return self._cuts[known]
 
     def _written_out(self, plan: Plan, stop: frozenset[str]) -> Plan:

@@ -39,9 +39,6 @@ class SyncReport:
     denied: tuple[Denied, ...] = ()
     """What the token did not allow: reading what this site hosts or needs, writing what it has written."""
 
-    held_up: str = ""
-    """Why the two do not agree yet: this site, or the peer, has to meet another first; empty if they do."""
-
     def __add__(self, other: SyncReport) -> SyncReport:
         return SyncReport(
             self.sent_rows + other.sent_rows,
@@ -51,7 +48,6 @@ class SyncReport:
             self.skipped_files + other.skipped_files,
             tuple(dict.fromkeys((*self.skipped, *other.skipped))),
             tuple(dict.fromkeys((*self.denied, *other.denied))),
-            "; ".join(dict.fromkeys(filter(None, (self.held_up, other.held_up)))),
         )
 
     def told_denied(self) -> str:

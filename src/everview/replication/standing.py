@@ -84,7 +84,7 @@ def _sites(connection: sqlite3.Connection, own: str) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for incarnation, name, stream, number, synced_us in connection.execute(
         f"SELECT s.incarnation, s.name, p.stream, max(v.seen), "
-        f"(SELECT ifnull(max(a.synced_us), 0) FROM {peers.ADDRESSES} AS a WHERE a.incarnation = s.incarnation) "
+        f"(SELECT ifnull(max(synced_us), 0) FROM {peers.ADDRESSES} AS a WHERE a.incarnation = s.incarnation) "
         f"FROM {VECTORS} AS v JOIN {SITES} AS s ON s.number = v.site "
         f"JOIN {PARTITIONS} AS p ON p.number = v.partition "
         "WHERE v.seen > 0 AND s.incarnation <> ? GROUP BY s.incarnation, p.stream ORDER BY s.name, 1, 3",

@@ -5,7 +5,7 @@ import sqlite3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.engines.sqlite.relations.staging import each_once, pour, stage, stage_columns
+from everview.engines.sqlite.rows.staging import each_once, pour, stage, stage_columns
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), min_size=1)
 

@@ -16,7 +16,7 @@ PROGRAM = Program.parse("""
 
 
 def opened(name, path=":memory:", *, program=PROGRAM, hosts=None):
-    return Site(Store(str(path), program, name, hosts=hosts, dots=True))
+    return Site(Store(str(path), program, name, hosts=hosts))
 
 
 def visit(folder, *sites):

@@ -10,7 +10,8 @@ from tests.replication.folder.stores import assert_equal, erase, files, newcomer
 from everview.errors import SyncError
 from everview.language.program import Program
 from everview.replication.cuts import files as cut_files
-from everview.replication.transports import folder, framed
+from everview.replication.transports import folder as folders
+from everview.replication.transports import framed
 from everview.replication.transports.framed import Frames, write_framed
 from everview.replication.transports.folder import FolderTransport
 
@@ -68,7 +69,7 @@ def test_a_file_fits_a_site_that_has_what_it_requires_from_elsewhere(stick, a, b
 
 
 def test_small_files_become_one(stick, a, b, monkeypatch):
-    monkeypatch.setattr(folder, "MANY", 4)
+    monkeypatch.setattr(folders, "MANY", 4)
     way = FolderTransport(stick)
     for number in range(40):
         write(a, number)
@@ -81,7 +82,7 @@ def test_small_files_become_one(stick, a, b, monkeypatch):
 
 def test_one_file_in_place_of_many_relies_on_snapshots_alone(stick, a, b, monkeypatch):
     """For a may put its own small files away."""
-    monkeypatch.setattr(folder, "MANY", 3)
+    monkeypatch.setattr(folders, "MANY", 3)
     write(a, *range(500))
     visit(stick, a)
     write(a, 1000)

@@ -6,7 +6,8 @@ from contextlib import suppress
 import pytest
 from tests.replication.folder.stores import assert_equal, check, erase, files, newcomer, opened, visit, write
 
-from everview.replication.transports import folder, framed
+from everview.replication.transports import folder as folders
+from everview.replication.transports import framed
 from everview.replication.transports.folder import FolderTransport
 
 
@@ -44,14 +45,14 @@ def die_at_some_step(site, folder, rng, monkeypatch):
 
     with monkeypatch.context() as patch, suppress(Death):
         patch.setattr(framed.os, "fsync", step)
-        patch.setattr(folder.Shelves, "remove", step)
+        patch.setattr(folders.Shelves, "remove", step)
         FolderTransport(folder).sync(site.replica, on_progress=step)
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_nothing_is_lost_or_comes_twice(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "MANY", 3)
-    monkeypatch.setattr(folder, "LIGHT", 3000)
+    monkeypatch.setattr(folders, "MANY", 3)
+    monkeypatch.setattr(folders, "LIGHT", 3000)
     rng, folder = random.Random(seed), tmp_path / "stick"
     sites = [opened(f"s{number}") for number in range(rng.choice([2, 3, 4]))]
     ways = {site: FolderTransport(folder) for site in sites}

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.replication.identity.worlds import RELATIONS, World, run_copies
-from tests.replication.windows.worlds import check_digests, dotted
+from tests.replication.identity.worlds import RELATIONS, run_copies
+from tests.replication.windows.worlds import World, check_digests, opened_as
 
 from everview import Program
 from everview.engines.sqlite.rows.lineage import Lineage
@@ -26,7 +26,7 @@ def world():
 @pytest.fixture
 def open_site(world, tmp_path):
     def opened(name, path=None):
-        return dotted(name, tmp_path / f"{path or name}.db", program=PROGRAM, world=world)
+        return opened_as(name, tmp_path / f"{path or name}.db", program=PROGRAM, world=world)
 
     return opened
 

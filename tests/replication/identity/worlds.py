@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.replication.windows.worlds import check_digests, dotted
+from tests.replication.windows.worlds import World, check_digests, opened_as
 
 from everview import Program
 from everview.site import Site
@@ -23,14 +23,6 @@ PROGRAM = Program.parse("""
     CREATE MATERIALIZED VIEW n AS SELECT g.id, count(*) AS n FROM g JOIN r ON g.id = r.id GROUP BY g.id;
 """)
 RELATIONS = ("r", "k", "g", "w")
-
-
-class World:
-    """What `dotted` needs: a clock and chance."""
-
-    def __init__(self, seed):
-        self.seconds = 1_000_000
-        self.random = random.Random(seed)
 
 
 @dataclass
@@ -52,9 +44,15 @@ class Place:
     site: Site
     past: Past
     backup: Past | None = None
-    readers: set = field(default_factory=set)
+    readers: dict = field(default_factory=dict)
+    told: int = 0
+    """The last commit that anybody has read since the backup was made."""
     owes: bool = False
     """Whether it went back unnoticed, and has met nobody since."""
+
+    def latest(self):
+        """Who has read the last that it has told since its backup."""
+        return {other for other, head in self.readers.items() if head == self.told}
 
 
 class Copies:
@@ -74,7 +72,7 @@ class Copies:
         self.places[name] = Place(path, self.open(name, path), past)
 
     def open(self, name, path):
-        return dotted(name, path, program=PROGRAM, world=self.world)
+        return opened_as(name, path, program=PROGRAM, world=self.world)
 
     def close(self):
         for place in self.places.values():
@@ -101,10 +99,10 @@ class Copies:
         others = [other for other in self.places if other != name]
         place = self.places[name]
         if place.owes:  # the first that it meets has read it, or nobody has read what it forgot
-            others = [other for other in others if other in place.readers] or others
+            others = [other for other in others if other in place.latest()] or others
         other = self.random.choice(others)
         theirs = self.places[other]
-        if theirs.owes and theirs.readers and name not in theirs.readers:
+        if theirs.owes and theirs.told and name not in theirs.latest():
             return
         if self.random.random() < 0.5:
             place, theirs, name, other = theirs, place, other, name
@@ -116,8 +114,8 @@ class Copies:
         for one in (place, theirs):
             one.past.inserted |= place.past.inserted | theirs.past.inserted
             one.past.deleted |= place.past.deleted | theirs.past.deleted
-        place.readers.add(other)
-        theirs.readers.add(name)
+        place.told = place.readers[other] = place.site.replica.head
+        theirs.told = theirs.readers[name] = theirs.site.replica.head
         assert self.shown(place) == self.shown(theirs) == self.expected(place.past), (name, other)
 
     def reopen(self, name):
@@ -154,13 +152,15 @@ class Copies:
             if Path(f"{place.path}{end}").exists():
                 shutil.copyfile(f"{place.path}{end}", kept)
         place.site = self.open(name, place.path)
-        place.backup, place.readers = place.past.copy(), set()
+        place.backup, place.readers, place.told = place.past.copy(), {}, 0
 
     def restore(self, name):
         """Put the backup back: by `restore`, as another file, over the old one, or with what lies beside."""
         place = self.places[name]
-        if place.backup is None or place.owes:
+        if place.backup is None or any(one.owes for one in self.places.values()):
             return
+        for one in self.places.values():
+            one.readers.pop(name, None)  # it has forgotten that
         place.site.close()
         kept = self.folder / f"{name}.kept"
         how = self.random.choice(("moved", "over", "restore", "unnoticed"))
@@ -174,7 +174,7 @@ class Copies:
             new.replace(place.path)
         else:
             shutil.copyfile(kept, place.path)
-        if how == "unnoticed" and self.unnoticed:
+        if how == "unnoticed" and self.unnoticed and (place.latest() or not place.told):
             beside, side = Path(f"{kept}-shown"), Path(f"{place.path}-shown")
             side.unlink(missing_ok=True)
             if beside.exists():

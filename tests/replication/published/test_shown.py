@@ -40,7 +40,7 @@ def shown(rows, owner_of):
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("view", ["tally", "top"])
 def test_in_any_order(seed, view):
-    chance, store = random.Random(seed), Store(":memory:", PROGRAM, "here", dots=True, hosts={"tally", "top"})
+    chance, store = random.Random(seed), Store(":memory:", PROGRAM, "here", hosts={"tally", "top"})
     owned, connection = store.engine.owned, store.writer.connection
     (stored_rows,) = (rows for stream, rows in owned.items() if view in stream)
     owner_of = (lambda row: row[0]) if view == "tally" else (lambda row: "a")

@@ -165,7 +165,7 @@ def test_views_that_are_made_anew_go_on_in_their_epoch_and_watches_hear_of_chang
 
 def test_a_gate_puts_rows_with_weights_or_whole(tmp_path, places):
     hosts = ["sales", "notes", "totals", "items"]
-    store = Store(str(tmp_path / "gate.db"), PROGRAM, "hub", hosts=hosts, computes=False, dots=True)
+    store = Store(str(tmp_path / "gate.db"), PROGRAM, "hub", hosts=hosts, computes=False)
     site, reader, author = ev.Site(store), places.sites["relay"], store.engine.authors[STREAM]
 
     def put(rows, weights, *, whole):

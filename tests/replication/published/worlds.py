@@ -28,7 +28,7 @@ class Places:
         path, name = str(self.folder / f"{place}.db"), name or place.partition("-")[0]
         incarnation = lambda: f"{self.chance.getrandbits(64):016x}"
         environment = replace(self.world.environment(skew), incarnation=incarnation)
-        store = Store(path, self.program, name, hosts=self.hosts[place], environment=environment, dots=True)
+        store = Store(path, self.program, name, hosts=self.hosts[place], environment=environment)
         site = Site(store)
         site.replica._page_cells = self.page_cells
         return site

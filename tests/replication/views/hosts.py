@@ -37,7 +37,7 @@ class Host:
         self.open()
 
     def open(self):
-        self.store = Store(str(self.path), self.program, self.name, hosts=self.hosts, dots=True)
+        self.store = Store(str(self.path), self.program, self.name, hosts=self.hosts)
         self.writing, self.reading = Writing(self.store), Reading(self.store)
         self.replica = Replica(self.store, self.writing, page_cells=self.cells)
 

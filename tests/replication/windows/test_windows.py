@@ -1,11 +1,10 @@
 """Windows on rows under dots: what is final never changes, whatever is lost, late, put back or copied."""
 
 import datetime as dt
-import random
 import shutil
 
 import pytest
-from tests.replication.windows.worlds import check_digests, dotted, run_history
+from tests.replication.windows.worlds import World, check_digests, opened_as, run_history
 
 from everview import DataError, Program, StoreError
 
@@ -29,20 +28,13 @@ def seen(site):
     return [(int((w - START).total_seconds() // 60), n, final) for w, n, final in site.rows("v")]
 
 
-class Clock:
-    seconds = 1_000_000
-
-    def __init__(self):
-        self.random = random.Random(1)
-
-
 @pytest.fixture
 def open_site(tmp_path):
-    world, opened = Clock(), []
+    world, opened = World(1), []
 
     def opens(name, path=None, hosts=None):
         path = ":memory:" if path is None else tmp_path / path
-        opened.append(dotted(name, path, program=PROGRAM, hosts=hosts, world=world))
+        opened.append(opened_as(name, path, program=PROGRAM, hosts=hosts, world=world))
         return opened[-1]
 
     yield opens

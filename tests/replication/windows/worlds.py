@@ -11,8 +11,6 @@ import random
 import shutil
 from pathlib import Path
 
-from tests.replication.sites import World
-
 from everview import Program, StoreError, SyncError
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.rows import digests, serving
@@ -49,14 +47,14 @@ VIEWS = ("tumbling", "hopping", "both_kinds")
 WINDOWS = 3
 
 
-def dotted(name, path, *, program, hosts=None, world):
+def opened_as(name, path, *, program, hosts=None, world):
     """A site of rows under dots, with a clock and chance of a world."""
     environment = Environment(
         now_us=lambda: int(world.seconds * 1_000_000),
         tag=lambda: world.random.getrandbits(53),
         incarnation=lambda: f"{world.random.getrandbits(64):016x}",
     )
-    return Site(Store(str(path), program, name, hosts=hosts, environment=environment, dots=True))
+    return Site(Store(str(path), program, name, hosts=hosts, environment=environment))
 
 
 def check_digests(*sites):
@@ -71,6 +69,13 @@ def check_digests(*sites):
             assert kept == connection.execute(digests.sums(stored.all_rows(), serving.SITES)).fetchone(), name
         alarms = connection.execute("SELECT * FROM everview_alarms").fetchall()
         assert not alarms, (site.name, alarms)
+
+
+class World:
+    """A clock in seconds, and chance from a seed."""
+
+    def __init__(self, seed):
+        self.seconds, self.random = 1_000_000, random.Random(seed)
 
 
 class Histories:
@@ -93,7 +98,7 @@ class Histories:
         self.all_talk(rounds=2)  # who was told something by a source that forgets it must be known to others
 
     def open(self, place):
-        self.sites[place] = dotted(
+        self.sites[place] = opened_as(
             self.names[place],
             self.folder / f"{place}.db",
             program=PROGRAM,

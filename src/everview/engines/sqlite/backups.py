@@ -108,9 +108,9 @@ def inspect(path: Path) -> Backup:
                 f"{path} is no Everview store; name one that `everview backup` has made", path=str(path)
             )
         (version,) = file.execute("PRAGMA user_version").fetchone()
-        if version > FORMAT:
+        if version != FORMAT:
             raise StoreError(
-                f"{path} has format {version}, and this Everview knows up to {FORMAT}; upgrade Everview",
+                f"{path} has format {version}, and this Everview reads format {FORMAT} alone",
                 path=str(path),
             )
         (said,) = file.execute("PRAGMA quick_check(1)").fetchone()

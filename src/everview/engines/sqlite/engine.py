@@ -13,35 +13,26 @@ from everview.engines.sqlite.circuits.compiler import Compiler
 from everview.engines.sqlite.circuits.names import internal, quoted
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select
-from everview.engines.sqlite.derivations.keyed_ids import KeyedIds
 from everview.engines.sqlite.derived.deriving import DerivedCore
+from everview.engines.sqlite.derived.received import ReceivedCore
 from everview.engines.sqlite.derived.reduced import Reduced
 from everview.engines.sqlite.derived.sources import HollowSource
 from everview.engines.sqlite.derived.telling import Teller
-from everview.engines.sqlite.feeding import Feed, feeds, live_feeds
-from everview.engines.sqlite.hosting import (
-    derived_streams,
-    fed_partials,
-    held_relations,
-    partial_aggregates,
-    published_views,
-    received_cores,
-    wanted_streams,
-)
-from everview.engines.sqlite.partials import ReceivedPartials, StoredPartials, Which
-from everview.engines.sqlite.published import Later, Told
-from everview.engines.sqlite.relations import StoredRelation
-from everview.engines.sqlite.relations.base import VECTOR, VECTOR_DDL
-from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.hosting import held_relations, received_cores
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.authorship import Authorship
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.conflicts import conflict_rows, conflicts_view
 from everview.engines.sqlite.rows.owned import OwnedRows
-from everview.engines.sqlite.rows.published import authorships, partial_rows, published_rows
+from everview.engines.sqlite.rows.published import (
+    PartialRows,
+    PublishedRows,
+    authorships,
+    partial_rows,
+    published_rows,
+)
 from everview.engines.sqlite.rows.serving import Offer
 from everview.engines.sqlite.scalars.public import public_sql
-from everview.engines.sqlite.streams import Stream
 from everview.language.conflicts import CONFLICTS
 from everview.language.plan import Fixpoint, Plan, Scan
 from everview.language.program import Program
@@ -63,20 +54,18 @@ class Engine:
     """The relations and views that are shown here; None stands for all."""
     name: str = ""
     """What the site is called: it publishes the views whose authority has this name."""
-    dots: bool = False
-    """Whether relations are rows under dots."""
     label: str = ""
     """What the site is called, also where another engine computes what it publishes."""
     circuit: Circuit = field(default_factory=Circuit)
     exchange: Exchange = field(init=False)
     """How each of the hosted views is kept."""
-    relations: dict[str, StoredRelation] = field(default_factory=dict)
+    relations: dict[str, StoredRows] = field(default_factory=dict)
     """The relations that are here, also those that are not shown."""
-    received: dict[str, Any] = field(default_factory=dict)
+    received: dict[str, ReceivedCore] = field(default_factory=dict)
     """The cores of views that come from elsewhere."""
-    published: dict[str, Any] = field(default_factory=dict)
+    published: dict[str, PublishedRows] = field(default_factory=dict)
     """The views that are published, here or elsewhere, by their streams."""
-    partials: dict[str, Any] = field(default_factory=dict)
+    partials: dict[str, PartialRows] = field(default_factory=dict)
     """The partial aggregates that come from elsewhere, or are computed here for others, by their streams."""
     authors: dict[str, Authorship] = field(default_factory=dict)
     """What this site writes of published views and partial aggregates, by their streams."""
@@ -94,23 +83,15 @@ class Engine:
     _rows: dict[str, str] = field(default_factory=dict, init=False)
     """Relation or view → the statement that reads it: to write that takes longer than to read a few rows."""
 
-    feeding: tuple[Feed, ...] = ()
-    """What is told others of owners' rows, and kept up to date for that."""
-
     def __post_init__(self) -> None:
-        self.circuit.temporary[f"temp.{VECTOR}"] = VECTOR_DDL
         if self.hosts is None:
             self.hosts = frozenset(self.program.names())
         self.label = self.label or self.name
-        self.exchange = Exchange(self.program, self.hosts, self.name, dots=self.dots)
-        self.relations.update(held_relations(self.circuit, self.exchange, dots=self.dots))
-        self.received.update(received_cores(self.circuit, self.exchange, dots=self.dots))
-        if self.dots:
-            self.published.update(published_rows(self.circuit, self.exchange))
-            self.partials.update(partial_rows(self.circuit, self.exchange))
-        else:
-            self.published.update(published_views(self.circuit, self.exchange))
-            self.partials.update(partial_aggregates(self.circuit, self.exchange))
+        self.exchange = Exchange(self.program, self.hosts, self.name)
+        self.relations.update(held_relations(self.circuit, self.exchange))
+        self.received.update(received_cores(self.circuit, self.exchange))
+        self.published.update(published_rows(self.circuit, self.exchange))
+        self.partials.update(partial_rows(self.circuit, self.exchange))
         self.nodes.update((name, source.node(self.circuit)) for name, source in self.sources.items())
         known = dict(self.exchange.catalog)
         known.update(self.exchange.core_keys(known))
@@ -131,17 +112,10 @@ class Engine:
             self.nodes.update((scans[name].name, node) for name, node in nodes.items())
             self.recursive[group] = scans
         self.recursion_faults += compiler.recursion_faults()
-        if self.dots:
-            named = (self.circuit, self.exchange, compiler, self.nodes, self.owned, self.label)
-            self.authors.update((author.rows.stream, author) for author in authorships(*named))
-        else:
-            for published in self.own():
-                published.follow(self.circuit, self.nodes[published.view.name])
-        if self.dots:
-            relations: dict[str, Any] = self.relations
-            self._rows[CONFLICTS] = conflict_rows(
-                relations[name] for name in self.hosted() if name in relations
-            )
+        named = (self.circuit, self.exchange, compiler, self.nodes, self.owned, self.label)
+        self.authors.update((author.rows.stream, author) for author in authorships(*named))
+        here = (self.relations[name] for name in self.hosted() if name in self.relations)
+        self._rows[CONFLICTS] = conflict_rows(here)
 
     def over_recursions(self, plan: Plan) -> Plan:
         """Return a plan as it was compiled, with recursions read where they are kept."""
@@ -160,8 +134,8 @@ class Engine:
 
     @property
     def owned(self) -> dict[str, OwnedRows]:
-        """The streams of rows that only their owners write, where relations are rows under dots."""
-        return {**self.published, **self.partials} if self.dots else {}
+        """The streams of rows that only their owners write."""
+        return {**self.published, **self.partials}
 
     def own(self) -> list[Any]:
         """Return the views that this site publishes from its own circuits."""
@@ -183,7 +157,7 @@ class Engine:
             *self.circuit.ddl,
             *self.circuit.index_ddl(),
             *(self._public(name) for name in self.hosted()),
-            *([conflicts_view(self._rows[CONFLICTS])] if self.dots else []),
+            conflicts_view(self._rows[CONFLICTS]),
         ]
 
     def _public(self, name: str) -> str:
@@ -226,12 +200,6 @@ class Engine:
         for statement in self.circuit.temporary.values():
             connection.execute(statement)
 
-    def prepare_feeds(self, connection: sqlite3.Connection) -> None:
-        """Let a writing connection keep up to date what is told of owners' rows."""
-        for feed in self.feeds.values():
-            feed.prepare(connection)
-        self.look(connection)
-
     def create(self, connection: sqlite3.Connection) -> None:
         """Create all tables and bring the views to what they are over no rows."""
         for statement in self.relation_ddl():
@@ -252,12 +220,8 @@ class Engine:
         sources = [source for source in self.sources.values() if source not in own]
         for source in sources:
             if source.stage_all(connection):
-                filled |= set(
-                    source.deltas if self.dots and source in self.received.values() else [source.delta]
-                )
+                filled |= set(source.deltas if isinstance(source, ReceivedCore) else [source.delta])
         self._clear(connection, self.circuit.run(connection, filled))
-        for published in self.published.values() if not self.dots else ():
-            published.stop(connection)
 
     def insert(
         self,
@@ -295,15 +259,13 @@ class Engine:
     @cached_property
     def shares(self) -> dict[str, StoredRows]:
         """What is held here under vectors and read from others, by stream."""
-        relations: dict[str, Any] = self.relations
-        shared = {name: stored for name, stored in relations.items() if not stored.relation.local}
+        shared = {name: stored for name, stored in self.relations.items() if not stored.relation.local}
         return {**shared, **self.owned, **self.hollow}
 
     @cached_property
     def hollow(self) -> dict[str, StoredRows]:
         """What is kept here of views' inputs, by stream."""
-        received = self.received.values() if self.dots else ()
-        return {hollow.stream: hollow for core in received for hollow in core.inputs}
+        return {hollow.stream: hollow for core in self.received.values() for hollow in core.inputs}
 
     def written_in(self, stream: str) -> str:
         """Return the stream in which a store's own rows are written that another one tells of."""
@@ -313,9 +275,8 @@ class Engine:
     @cached_property
     def derives(self) -> dict[str, Teller]:
         """What can be told of cores' derivations: as they came here, or as they follow from relations."""
-        relations: dict[str, Any] = self.relations
         found: dict[str, Teller] = {
-            core.name: DerivedCore(self.circuit, core, relations) for core in self.exchange.offered()
+            core.name: DerivedCore(self.circuit, core, self.relations) for core in self.exchange.offered()
         }
         return {**found, **self.received}
 
@@ -330,106 +291,11 @@ class Engine:
     def tells(self) -> dict[str, Offer]:
         """What can be told to others, by stream."""
         offers = {name: Offer(stored, name) for name, stored in self.shares.items()}
-        relations: dict[str, Any] = self.relations
         for core in self.exchange.offered():
             for name in core.inputs:
                 reduced = Reduced(core, self.program.relations[name])
-                offers.setdefault(reduced.stream, Offer(HollowSource(relations[name], reduced), name))
+                offers.setdefault(reduced.stream, Offer(HollowSource(self.relations[name], reduced), name))
         return offers
-
-    @cached_property
-    def streams(self) -> dict[str, Stream]:
-        """What this site reads from others."""
-        return wanted_streams(self.exchange, self.relations, self.received)
-
-    @cached_property
-    def _derived(self) -> dict[str, Stream]:
-        """What this site can derive from the relations that are here."""
-        return derived_streams(self.circuit, self.exchange, self.relations)
-
-    @cached_property
-    def feeds(self) -> dict[str, Feed]:
-        """What can be told of owners' rows to sites that do not hold them."""
-        if self.dots:
-            return {}
-        return feeds(fed_partials(self.exchange), self.relations, self.exchange.catalog)
-
-    def feed_for(self, received: ReceivedPartials) -> Feed:
-        """Return what computes partial aggregates that are received from relations that are here, too."""
-        number = list(self.exchange.all_partials).index(received.stream)
-        made = feeds({number: received.partials}, self.relations, self.exchange.catalog)
-        return made[received.stream]
-
-    def telling(self, stream: str) -> StoredPartials | None:
-        """Return partial aggregates that this site can tell others of, if it has what it takes."""
-        return self.partials.get(stream) or self.feeds.get(stream)
-
-    def look(self, connection: sqlite3.Connection) -> None:
-        """See what is told of owners' rows: another process may have begun with something."""
-        for feed in self.feeds.values():
-            feed.look(connection)
-        self.feeding = live_feeds(self.feeds.values())
-
-    def feed(self, stream: str) -> None:
-        """From now on every commit keeps what is told of owners' rows: its beginning is in the store."""
-        self.feeds[stream].is_live = True
-        self.feeding = live_feeds(self.feeds.values())
-
-    @property
-    def offers(self) -> list[str]:
-        """The streams that this site can serve."""
-        return [*self.streams, *(name for name in self._derived if name not in self.streams)]
-
-    def offered(self, name: str) -> Stream | None:
-        """Return a stream that this site can serve, if it has what it takes."""
-        return self.streams.get(name) or self._derived.get(name)
-
-    def derived(self, name: str) -> Stream:
-        """Return a core as it follows from relations that are here, also if it is received as well."""
-        return self._derived[name]
-
-    def inputs_of(self, stream: str) -> tuple[str, ...]:
-        """Return the base relations that a stream tells of; none if the program has no such stream."""
-        if stream in self.program.relations:
-            return (stream,)
-        core = self.exchange.all_cores.get(stream)
-        return () if core is None else core.inputs
-
-    def settle(
-        self,
-        connection: sqlite3.Connection,
-        name: str,
-        commit: Commit,
-        on_change: OnChange | None = None,
-        *,
-        from_another: bool,
-    ) -> int:
-        """End the joining of a relation: the snapshot decides over what was held before."""
-        relation = self.relations[name]
-        changed = relation.settle(connection, commit, from_another=from_another)
-        connection.execute(f"DELETE FROM {relation.kept}")
-        if changed:
-            self.propagate(connection, (relation.delta,), on_change, shrinks=True)
-        return changed
-
-    def clear(self, connection: sqlite3.Connection, stream: str, on_change: OnChange | None = None) -> bool:
-        """Empty the tables of a view that is received; return whether it had rows."""
-        received = self.received[stream]
-        rows = received.stage_all(connection)
-        if rows:
-            connection.execute(f"UPDATE {received.delta} SET w = -w")
-            self.propagate(connection, (received.delta,), on_change, shrinks=True)
-        for table in received.tables:
-            connection.execute(f"DELETE FROM {table}")
-        return rows > 0
-
-    def publish(self, connection: sqlite3.Connection, version: int, epoch: Later) -> bool:
-        """Begin to publish what this site is the authority of, in an epoch; whether that was news."""
-        begun = [
-            published.begin(connection, self.rows_sql(published.view.name), version, epoch)
-            for published in self.own()
-        ]
-        return any(begun)
 
     def is_due(self, connection: sqlite3.Connection, site: int, now_us: int) -> bool:
         """Whether rows of which this site is the owner are to be written before others are told."""
@@ -466,7 +332,6 @@ class Engine:
     ) -> bool:
         """Publish rows with weights that were staged and computed elsewhere; return whether any changed."""
         author, before = self.authors[stream], commit.ledger
-        assert before is not None
         seen = before.partition(connection, stream).seen
         if author.is_own(connection, commit.site):
             author.put(connection, author.staged, commit, whole=whole)
@@ -475,55 +340,6 @@ class Engine:
         author.void(connection)
         self.propagate(connection, (author.rows.delta,), on_change, shrinks=True)
         return before.partition(connection, stream).seen > seen
-
-    def put(
-        self, connection: sqlite3.Connection, stream: str, rows: str, version: int, *, whole: bool
-    ) -> int:
-        """Publish rows, a SELECT with weights, that were computed elsewhere; return how many changed."""
-        published = self.published[stream]
-        changed: int = published.put(connection, rows, version, whole=whole)
-        if changed:
-            self.propagate(connection, (published.delta,), None, shrinks=True)
-        return changed
-
-    def take(
-        self, connection: sqlite3.Connection, stream: str, told: Told, on_change: OnChange | None = None
-    ) -> None:
-        """Go over to a later state of a published view, and bring all views up to date."""
-        published = self.published[stream]
-        published.take(connection, told)
-        self.propagate(connection, (published.delta,), on_change, shrinks=True)
-
-    def take_partials(
-        self,
-        connection: sqlite3.Connection,
-        stream: str,
-        which: Which,
-        version: int,
-        on_change: OnChange | None = None,
-    ) -> int:
-        """Go over to later states of owners, and bring all views up to date; how many entries changed."""
-        stored = self.partials[stream]
-        grown: int = stored.take(connection, which, version)
-        if grown:
-            self.propagate(connection, (stored.delta,), on_change, shrinks=True)
-        return grown
-
-    def timed(self) -> list[KeyedRelation | KeyedIds]:
-        """Return what may hold versions from the future."""
-        parts = (part for stream in self.streams.values() for part in stream.parts)
-        return [part for part in parts if isinstance(part, KeyedRelation | KeyedIds)]
-
-    def index_versions(self, connection: sqlite3.Connection, stream: str | None = None) -> None:
-        """Create the indexes by which changes are found; a site that never meets another does without.
-
-        Those of a stream that is received or derived are made when somebody first reads it here.
-        """
-        offered = None if stream is None else self.offered(stream)
-        wanted = [found for found in self.streams.values() if found.is_base] if offered is None else [offered]
-        for part in (part for found in wanted for part in found.parts):
-            for statement in part.version_ddl():
-                connection.execute(statement)
 
     def propagate(
         self,
@@ -535,8 +351,6 @@ class Engine:
     ) -> None:
         """Carry what is in deltas through all views, and empty them."""
         filled = self.circuit.run(connection, changed, changed if shrinks else ())
-        for feed in self.feeding:
-            filled |= feed.circuit.run(connection, changed, changed if shrinks else ())
         if on_change is not None:
             on_change(connection, frozenset(filled))
         self._clear(connection, filled)

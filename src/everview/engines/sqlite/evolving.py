@@ -23,7 +23,6 @@ from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import HOSTS, LOG, PAGES, READERS, STORE
 from everview.engines.sqlite.opening import (
     drop_derived,
-    is_dotted,
     layout_of,
     make_sources,
     make_views,
@@ -116,17 +115,15 @@ def evolve(
     refuse_unsafe(path, evolution)
     stored = hosted_by(connection)
     called = found[1] if computes else ""
-    dots = is_dotted(connection)
-    old = Engine(old_program, stored or frozenset(old_program.names()), called, dots)
-    new = Engine(new_program, hosts, called, dots)
+    old = Engine(old_program, stored or frozenset(old_program.names()), called)
+    new = Engine(new_program, hosts, called)
     _check_readers(connection, path, evolution, new)
     # An earlier version may have received less of the same views.
     make_sources(connection, old, drop_derived(connection, old))
     _move(connection, old, new, evolution)
     make_views(connection, new)
     store_hosts(connection, new)
-    if dots:
-        _keep_partitions(connection, new, evolution)
+    _keep_partitions(connection, new, evolution)
     connection.execute(f"DELETE FROM {PAGES}")  # of cuts that were asked for under the old program
     connection.execute(
         f"UPDATE {STORE} SET program = ?, program_hash = ?, layout = ?",

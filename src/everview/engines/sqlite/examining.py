@@ -66,12 +66,12 @@ def examine_file(path: Path) -> Iterator[Finding]:
     if wrong:
         yield Finding("error", "file", "SQLite finds damage: " + "; ".join(wrong).replace("\n", " "), restore)
         return
-    if version > FORMAT:
-        text = f"it has format {version}, and this Everview knows up to {FORMAT}"
-        yield Finding("error", "file", text, "upgrade Everview")
+    if version != FORMAT:
+        text = f"it has format {version}, and this Everview reads format {FORMAT}"
+        advice = "upgrade Everview" if version > FORMAT else "make a new store, and insert the rows again"
+        yield Finding("error", "file", text, advice)
         return
-    older = f"; it becomes format {FORMAT} when it is opened" if version < FORMAT else ""
-    yield Finding("fine", "file", f"SQLite finds no damage; format {version}{older}")
+    yield Finding("fine", "file", f"SQLite finds no damage; format {version}")
     if strange is not None:
         what = "a copy of another" if strange is Strange.COPIED else "of an earlier time, or moved"
         yield Finding("warning", "file", f"the file is {what}: it takes a new incarnation when it is opened")
@@ -132,7 +132,7 @@ def examine_views(store: Store) -> Iterator[Finding]:
         text = "rows of a recursive view are not derived from its inputs, or others are missing"
         yield Finding("error", "views", text, "restore it from a backup, and tell us: views follow rows")
     yield Finding("fine", "views", f"{same} {'is what its' if same == 1 else 'are what their'} inputs make")
-    for core in store.engine.received.values() if store.dots else ():
+    for core in store.engine.received.values():
         for fault in core.faults(store.writer.connection):
             yield Finding("error", "views", fault, "restore it from a backup, and tell us: they follow rows")
     if received:

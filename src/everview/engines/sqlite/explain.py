@@ -10,10 +10,8 @@ from everview.engines.sqlite.derived.explaining import core_lines
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.publications import partial_lines, publication_lines
 from everview.language.correlation import scans_of
-from everview.language.expressions import TRUE
 from everview.planner.exchange import Kept, Way
 from everview.planner.explain import explain as explain_plan
-from everview.planner.expression_text import expression_text
 
 _HOW = {
     Way.LOCAL: "{name} is kept by a local circuit, because {why}.",
@@ -34,9 +32,7 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         return f"{name} is a {kind} relation: it is written to, and stored in the table {table}."
     kept = engine.exchange.views[name]
     lines = [_HOW[kept.way].format(name=name, why=kept.why), *_received(engine, kept, connection)]
-    say = publication_lines if engine.dots else _published
-    lines += say(engine, name, connection)
-    lines += _fed(engine, name)
+    lines += publication_lines(engine, name, connection)
     if kept.way in (Way.RECEIVED, Way.PUBLISHED):
         return "\n".join(lines)
     lines += [
@@ -58,72 +54,15 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
 
 
 def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> list[str]:
-    """What comes from elsewhere: the derivations of each branch, the liveness of each input."""
+    """What comes from elsewhere: the derivations of each branch, the rows of each input."""
     lines = (
         ["", *(f"{name} is received whole, and not shown." for name in kept.hidden)] if kept.hidden else []
     )
     for core in kept.cores:
         received = engine.received[core.name]
-        if engine.dots:
-            lines += ["", *core_lines(received, engine.exchange.views_of[core.name], connection)]
-            continue
-        lines += [
-            "",
-            f"{core.name}, any site feeds it that hosts {', '.join(core.inputs)}, or receives it too:",
-        ]
-        for branch in received.branches:
-            joined = " ⋈ ".join(atom.name for atom in branch.branch.atoms)
-            held = connection.execute(f"SELECT count(*) FROM {branch.table}").fetchone()[0]
-            dead = branch.garbage(connection)
-            lines.append(f"  derivations from {joined}: {held:,} in {branch.table}, {dead:,} of them dead")
-        for part in received.inputs:
-            condition = core.passing(part.relation)
-            fields = [field.name for field in part.relation.schema]
-            which = "all" if condition == TRUE else expression_text(condition, fields)
-            held = connection.execute(f"SELECT count(*) FROM {part.ids}").fetchone()[0]
-            lines.append(f"  liveness of {part.relation.name} ({which}): {held:,} ids in {part.ids}")
+        lines += ["", *core_lines(received, engine.exchange.views_of[core.name], connection)]
     for partials in kept.partials:
-        if engine.dots:
-            lines += partial_lines(engine, partials.name, connection)
-            continue
-        stored = engine.partials[partials.name]
-        alive = f"SELECT count(*) FROM {stored.table.name} WHERE alive = 1"
-        held = connection.execute(alive).fetchone()[0]
-        owners = connection.execute(f"SELECT count(DISTINCT owner) FROM {stored.standing}").fetchone()[0]
-        inputs = ", ".join(partials.inputs)
-        lines += [
-            "",
-            f"{partials.name}, any site feeds it that hosts {inputs}, or receives it too:",
-            f"  entries of {owners:,} owner{'' if owners == 1 else 's'}: {held:,} in {stored.table.name}",
-        ]
-    return lines
-
-
-def _fed(engine: Engine, name: str) -> list[str]:
-    """Whether this site tells others what owners' rows come to."""
-    fed = [feed for feed in engine.feeding if feed.partials.view == name]
-    tables = ", ".join(feed.table.name for feed in fed)
-    return (
-        ["", f"This site tells others, who have asked, what each owner's rows come to, in {tables}."]
-        if fed
-        else []
-    )
-
-
-def _published(engine: Engine, name: str, connection: sqlite3.Connection) -> list[str]:
-    """Which state of a published view is here, or that this site publishes it; and which others it reads."""
-    lines = []
-    for published in engine.published.values():
-        stands, view = published.stands(connection), published.view.name
-        held = f"{stands.mark} of epoch {stands.epoch}, in {published.table.name}"
-        if view == name and engine.exchange.published[name]:
-            begun = f"; now commit {held}" if published.is_own(connection) else ", once it has met another"
-            lines += ["", f"This site publishes it for others{begun}."]
-        elif view == name:
-            there = f"Its state here is that after commit {held}." if stands.epoch else "None has come yet."
-            lines += ["", there]
-        elif view not in engine.exchange.hosts and view in scans_of(engine.plans[name]):
-            lines += ["", f"{view} is published by {published.view.authority}, received, and not shown."]
+        lines += partial_lines(engine, partials.name, connection)
     return lines
 
 

@@ -5,14 +5,8 @@ from everview.engines.sqlite.circuits.names import internal
 STORE = internal("store")
 """One row: what the store is, and its last commit."""
 
-SITES = internal("sites")
-"""Number → incarnation and name of every site that is known; 0 and one more are the site itself."""
-
 TAGS = internal("tags")
-"""Commit → its random tag, for the commits at which batches ended."""
-
-CONFLICTS = internal("conflicts")
-"""Relations in which a key has two values under one stamp: ⊤."""
+"""Commit → its random tag, for the commits of which others were told."""
 
 PAGES = internal("pages")
 """Pages of cuts that have not ended yet."""
@@ -22,9 +16,6 @@ HOSTS = internal("hosts")
 
 HUB = internal("hub")
 """Begins the names of what a hub keeps in the store through which it talks with sites (see `hub.gate`)."""
-
-MEMBERSHIP = internal("membership")
-"""One row: members, vectors, cursors and floors, as `replication.state` writes them."""
 
 LOG = internal("log")
 """What commits did to the relations and views that somebody consumes in order (see `change_log`)."""

@@ -18,25 +18,12 @@ from everview.engines.sqlite.complaints import damaged
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.hosting import checked_hosts
-from everview.engines.sqlite.migrations import FORMAT, migrate
-from everview.engines.sqlite.names import (
-    CONFLICTS,
-    HOSTS,
-    HUB,
-    LOG,
-    MEMBERSHIP,
-    PAGES,
-    READERS,
-    SITES,
-    STORE,
-    TAGS,
-)
+from everview.engines.sqlite.names import FORMAT, HOSTS, HUB, LOG, PAGES, READERS, STORE, TAGS
 from everview.engines.sqlite.rows.digests import salt_of
-from everview.engines.sqlite.rows.ledger import LEDGER_DDL, OPENED, PARTITIONS, REMOVED, VECTORS
-from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
-from everview.engines.sqlite.rows.refusals import REFUSED, REFUSED_DDL
-from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS, PEERS_DDL
-from everview.engines.sqlite.schema import REPLICATION_DDL, STORE_DDL
+from everview.engines.sqlite.rows.ledger import OPENED, PARTITIONS, REMOVED, SITES, VECTORS
+from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS
+from everview.engines.sqlite.rows.refusals import REFUSED
+from everview.engines.sqlite.schema import STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
 
@@ -58,7 +45,6 @@ def open_store(
     hosts: Iterable[str] | None = None,
     *,
     computes: bool = True,
-    dots: bool = False,
 ) -> tuple[Engine, str]:
     """Check whose file this is, and create the tables of a new one; return its engine and the site's name.
 
@@ -76,9 +62,7 @@ def open_store(
         if program is None:
             raise StoreError(f"{path} is no store yet, so a program is needed to create it", path=path)
         called = name if computes else ""
-        made = _transact(
-            connection, lambda: _create(connection, program, name, environment, hosts, called, dots=dots)
-        )
+        made = _transact(connection, lambda: _create(connection, program, name, environment, hosts, called))
     return _reopen(connection, path, program, name, hosts, computes=computes, made=made)
 
 
@@ -105,25 +89,18 @@ def _create(
     environment: Environment,
     hosts: Iterable[str] | None,
     called: str,
-    *,
-    dots: bool,
 ) -> Engine | None:
     if _tables(connection):  # another process was quicker
         return None
-    engine = Engine(program, checked_hosts(program, hosts), called, dots, name)
-    connection.execute(STORE_DDL)
+    engine = Engine(program, checked_hosts(program, hosts), called, name)
+    for statement in STORE_DDL:
+        connection.execute(statement)
     incarnation = environment.incarnation()
     connection.execute(
-        f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, 0, '', ?)",
+        f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, '', ?)",
         (program.text, program.hash, name, incarnation, layout_of(engine)),
     )
-    for statement in (*REPLICATION_DDL[dots:], *((*LEDGER_DDL, *PEERS_DDL, *REFUSED_DDL) if dots else ())):
-        connection.execute(statement)
-    if dots:
-        connection.execute(
-            f"INSERT INTO {DOT_SITES} VALUES (0, ?, ?, ?)", (incarnation, name, salt_of(incarnation))
-        )
-    connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?), (1, ?, ?)", (incarnation, name) * 2)
+    connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?, ?)", (incarnation, name, salt_of(incarnation)))
     store_hosts(connection, engine)
     for statement in engine.relation_ddl():
         connection.execute(statement)
@@ -153,7 +130,12 @@ def _reopen(
         )
     if version < 1:
         raise damaged(path, f"there is no format {version}")
-    migrate(connection, version)
+    if version < FORMAT:
+        raise StoreError(
+            f"{path} has format {version}, of an Everview that was never released; this one reads format "
+            f"{FORMAT} alone: make a new store, and insert the rows again",
+            path=path,
+        )
     found = connection.execute(f"SELECT program, program_hash, site, layout FROM {STORE}").fetchone()
     if found is None:
         raise damaged(path, "it does not say what program it is for")
@@ -172,18 +154,10 @@ def _reopen(
     if made is not None:
         return made, site
     called = (name or site) if computes else ""
-    engine = Engine(
-        declared, _hosts(connection, declared, hosts), called, is_dotted(connection), name or site
-    )
+    engine = Engine(declared, _hosts(connection, declared, hosts), called, name or site)
     if layout != layout_of(engine):
         _transact(connection, lambda: _remake_views(connection, engine))
     return engine, name or site
-
-
-def is_dotted(connection: sqlite3.Connection) -> bool:
-    """Whether a store's relations are rows under dots."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (PARTITIONS,)).fetchone()
-    return found is not None
 
 
 def _stored_program(path: str, text: str, digest: str) -> Program:
@@ -240,18 +214,15 @@ def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
         PARTITIONS,
         REMOVED,
         VECTORS,
-        DOT_SITES,
         STORE,
         SITES,
         TAGS,
         PAGES,
         HOSTS,
-        MEMBERSHIP,
         LOG,
         READERS,
         *engine.truth,
     }
-    kept |= set() if engine.dots else {CONFLICTS}
     entries = connection.execute(
         "SELECT type, name, tbl_name FROM main.sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()

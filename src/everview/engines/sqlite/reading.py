@@ -9,15 +9,13 @@ from typing import Any
 
 from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.circuits.names import columns
-from everview.engines.sqlite.names import CONFLICTS, STORE
-from everview.engines.sqlite.relations.keyed import KeyedRelation
+from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.rows.conflicts import lost_sql
 from everview.engines.sqlite.rows.keyed import KeyedRows
 from everview.engines.sqlite.rows.merged import MergedRows
 from everview.engines.sqlite.scalars.expressions import bind_parameters
 from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.store import Store
-from everview.errors import NonDeterminismError
 from everview.language.conflicts import conflicts_schema
 from everview.language.expressions import Parameter
 from everview.language.plan import Plan, Scan, Schema
@@ -47,7 +45,6 @@ class Reading:
     ) -> list[Row]:
         """Return the rows of a plan, duplicates repeated; a failing expression raises unless not strict."""
         sql = self.batch(parameters, strict=strict).query(self._rewrite(plan))
-        self.check_single(scanned(plan), inside=inside)
         return self.fetch(sql, plan, parameters, inside=inside)
 
     def batch(self, parameters: Mapping[Parameter, Any] | None = None, *, strict: bool = True) -> Batch:
@@ -65,51 +62,10 @@ class Reading:
     def sorted_rows(self, name: str, *, inside: bool) -> list[Row]:
         """Return all rows of a relation or view, column by column, NULLs last, NaN greatest."""
         schema = self.store.program.schema(name)
-        self.check_single([name], inside=inside)
         order = ", ".join(f"{column} NULLS LAST" for column in columns(len(schema)))
         sql = f"SELECT * FROM ({self.store.engine.rows_sql(name)}) ORDER BY {order}"
         with self.store.reading(inside=inside) as handle:
             return _loaded(schema, handle.connection.execute(sql).fetchall())
-
-    def check_single(self, names: Iterable[str], *, inside: bool) -> None:
-        """Refuse to read what depends on a key with two values: nobody can say which is right."""
-        if self.store.dots:
-            return
-        with self.store.reading(inside=inside) as handle:
-            listed = {name for (name,) in handle.connection.execute(f"SELECT relation FROM {CONFLICTS}")}
-            for name in listed and listed.intersection(self._bases(names)):
-                relation = self.store.engine.relations[name]
-                assert isinstance(relation, KeyedRelation)
-                key = relation.conflicting(handle.connection)
-                if key is not None:
-                    raise NonDeterminismError(
-                        f"{name} has two rows for the key {key}, written under one stamp by one site; "
-                        "write the key again to say which is right"
-                    )
-
-    def _bases(self, names: Iterable[str]) -> set[str]:
-        """The relations that these relations and views come from."""
-        program = self.store.program
-        found: set[str] = set()
-        wanted = list(names)
-        while wanted:
-            name = wanted.pop()
-            if name not in found:
-                found.add(name)
-                wanted += program.views[name].reads if name in program.views else ()
-        return found
-
-    def conflicts(self, relation: Relation, *, inside: bool) -> list[Row]:
-        """Return the rows of a relation that lost, each with its author's name and its time."""
-        stored: Any = self.store.engine.relations[relation.name]
-        if not isinstance(stored, KeyedRows | MergedRows):
-            return []
-        shown = [f"h.{column}" for column in stored.table.columns]
-        order = ", ".join(f"h.{key}" for key in stored.table.key())
-        sql = f"{lost_sql(stored, [*shown])} ORDER BY {order}, time, author"
-        types = [field.type for field in conflicts_schema(relation)]
-        with self.store.reading(inside=inside) as handle:
-            return list(load_rows(types, handle.connection.execute(sql).fetchall()))
 
     def count(self, name: str, *, inside: bool) -> int:
         """Return how many rows a relation or view has."""

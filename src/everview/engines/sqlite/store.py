@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from everview.engines.sqlite.connections import WAIT_SECONDS, Handle, Readers, c
 from everview.engines.sqlite.environment import THE_WORLD, Environment
 from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.opening import open_store
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import SITES, Ledger
 from everview.engines.sqlite.stamps import StampClock
 from everview.errors import StoreError
@@ -28,8 +28,6 @@ from everview.language.program import Program
 
 MEMORY = ":memory:"
 
-DOTS = os.environ.get("EVERVIEW_DOTS", "1") != "0"
-"""Whether relations are rows under dots, while both forms stand side by side."""
 
 
 class Store:
@@ -44,7 +42,6 @@ class Store:
         environment: Environment = THE_WORLD,
         hosts: Iterable[str] | None = None,
         computes: bool = True,
-        dots: bool = DOTS,
     ) -> None:
         self.path = path
         self.in_memory = path == MEMORY
@@ -56,38 +53,23 @@ class Store:
         self._readers = Readers(self.file)
         self._failed = 0
         self._version = -1  # not known yet
-        self._tag = self._before = 0
         self.looks = 0
         """How often the last commit had to be looked up, because it may be another process's."""
         self.environment = environment
         self.clock = StampClock(environment.now_us)
-        self.floors: Mapping[str, int] = {}
-        self.apart: Mapping[str, int] = {}
-        self.number = 1
-        """The site's own number among the sites it knows."""
         self.ledger = Ledger()
         self.incarnation = ""
-        """Who this is, where relations are rows under dots."""
+        """Who this is."""
         self.closed = False
         self._check_path()
         with self.explained("opened"):
             self.writer = connect(self.file, self._count_failure)
             try:
                 self.engine, self.name = open_store(
-                    self.writer.connection,
-                    path,
-                    program,
-                    name,
-                    environment,
-                    hosts,
-                    computes=computes,
-                    dots=dots,
+                    self.writer.connection, path, program, name, environment, hosts, computes=computes
                 )
-                self.dots = self.engine.dots
-                if self.dots:
-                    self.read_identity(self.writer.connection)
+                self.read_identity(self.writer.connection)
                 self.engine.prepare(self.writer.connection)
-                self.engine.prepare_feeds(self.writer.connection)
             except BaseException:
                 self.writer.connection.close()
                 raise
@@ -194,27 +176,19 @@ class Store:
         The number is known unless another process has committed, or the last transaction was rolled back;
         to look for it by RETURNING would take four times as long.
         """
-        tag = 0 if self.dots else self.environment.tag()
         with self.explained("written to"):
-            advance = f"UPDATE {STORE} SET version = ?, tag = ?, clock = ? WHERE one = 1 AND version = ?"
+            advance = f"UPDATE {STORE} SET version = ?, clock = ? WHERE one = 1 AND version = ?"
             stamp = self.clock.stamp()
-            if connection.execute(advance, (self._version + 1, tag, stamp, self._version)).rowcount == 0:
-                self._version, self._tag, last = connection.execute(
-                    f"SELECT version, tag, clock FROM {STORE}"
-                ).fetchone()
+            if connection.execute(advance, (self._version + 1, stamp, self._version)).rowcount == 0:
+                self._version, last = connection.execute(f"SELECT version, clock FROM {STORE}").fetchone()
                 self.looks += 1
                 self.clock.observe(last)
                 self.ledger.forget()
-                if self.dots:
-                    self.read_identity(connection)
-                self.engine.look(connection)
+                self.read_identity(connection)
                 stamp = self.clock.stamp()
-                connection.execute(advance, (self._version + 1, tag, stamp, self._version))
+                connection.execute(advance, (self._version + 1, stamp, self._version))
         self._version += 1
-        self._before, self._tag = self._tag, tag
-        if self.dots:
-            return Commit(self._version, stamp, self.ledger.site, name=self.name, ledger=self.ledger)
-        return Commit(self._version, stamp, self.number, self.floors, self.apart, self.name)
+        return Commit(self._version, self.ledger, stamp, self.ledger.site, self.name)
 
     def read_identity(self, connection: sqlite3.Connection) -> None:
         """Read who this is: another process may have found that the store went back in time."""
@@ -228,9 +202,8 @@ class Store:
     def withdraw(self, connection: sqlite3.Connection) -> None:
         """Take the number back: nothing grew, and what is no news must not look like it to others."""
         self._version -= 1
-        self._tag = self._before
         with self.explained("written to"):
-            connection.execute(f"UPDATE {STORE} SET version = ?, tag = ?", (self._version, self._tag))
+            connection.execute(f"UPDATE {STORE} SET version = ?", (self._version,))
 
     # Reading
 

@@ -8,11 +8,9 @@ from itertools import islice
 from typing import Any
 
 from everview.algebra import provenance as algebra
-from everview.engines.sqlite.derivations.tracing import derivations_of
-from everview.engines.sqlite.derived.tracing import derivations_of as dotted_derivations
-from everview.engines.sqlite.names import SITES
+from everview.engines.sqlite.derived.tracing import derivations_of
 from everview.engines.sqlite.reading import Reading
-from everview.engines.sqlite.rows.ledger import SITES as DOT_SITES
+from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.storage import store_rows
 from everview.language.expressions import Literal
 from everview.language.identity import tuple_id
@@ -122,8 +120,7 @@ class Witnesses:
         """Every derivation of a received row is an alternative."""
         store, monomials = self.reading.store, []
         with store.reading(inside=self.inside) as handle:
-            find = dotted_derivations if store.dots else derivations_of
-            for derived in find(handle.connection, store.engine.received[name], row):
+            for derived in derivations_of(handle.connection, store.engine.received[name], row):
                 monomials.append([found.id for found in derived])
                 for found in derived:
                     if found.id not in self._known:
@@ -133,13 +130,12 @@ class Witnesses:
 
     def _origin(self, site: int | None) -> str:
         """The name of a site, by its number here; of one that has no name its incarnation."""
-        if site == 0:
+        if site == self.reading.store.ledger.site:
             return self.reading.store.name
         if site not in self._names:
             with self.reading.store.reading(inside=self.inside) as handle:
-                sites = DOT_SITES if self.reading.store.dots else SITES
                 found = handle.connection.execute(
-                    f"SELECT iif(name = '', incarnation, name) FROM {sites} WHERE number = ?", (site,)
+                    f"SELECT iif(name = '', incarnation, name) FROM {SITES} WHERE number = ?", (site,)
                 ).fetchone()
             self._names[site] = "" if found is None else str(found[0])
         return self._names[site]

@@ -13,7 +13,7 @@ from everview.engines.sqlite.change_log import ChangeLog, Log, check_reader
 from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.circuits.circuit import Changed
 from everview.engines.sqlite.circuits.names import column
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.scalars.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.tallies import Tallies
@@ -50,7 +50,7 @@ class Writing:
         self._looks = -1
         self._owner: int | None = None
         self._committed = threading.Condition()
-        self.commit = Commit(0)
+        self.commit = Commit(0, store.ledger)
         """The commit that is under way."""
         self.door: Door | None = None
         relations = store.program.relations.items()

@@ -21,7 +21,7 @@ from everview.replication.protocol.messages import Columns, Cursor, Message, Pag
 
 __all__ = ["PAGE_CELLS", "give", "page_for"]
 
-PAGE_CELLS = 1_000_000
+PAGE_CELLS = 250_000
 """About so many cells are in a page."""
 
 PAGE_BYTES = LARGEST_ROW // 2

@@ -10,7 +10,9 @@ from typing import Protocol
 
 from everview.engines.sqlite.circuits import totals
 from everview.engines.sqlite.engine import Engine
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows import digests
+from everview.engines.sqlite.rows.commit import Commit
+from everview.engines.sqlite.rows.ledger import LEDGER_DDL, Ledger
 from everview.engines.sqlite.scalars import functions
 from everview.engines.sqlite.scalars.storage import load_rows, store_rows
 from everview.language.program import Program
@@ -58,8 +60,12 @@ class EngineStore:
         self._faults: list[str] = []
         functions.register(self._connection, lambda _what: None)
         totals.register(self._connection, lambda _what: None)
+        digests.register(self._connection)
         self._engine.prepare(self._connection)
+        self._ledger = Ledger()
         self._connection.execute("BEGIN")
+        for statement in LEDGER_DDL:
+            self._connection.execute(statement)
         self._engine.create(self._connection)
 
     def together(self) -> AbstractContextManager[object]:
@@ -76,7 +82,7 @@ class EngineStore:
 
     def _commit(self) -> Commit:
         self._version += 1
-        return Commit(self._version, stamp=self._version)
+        return Commit(self._version, self._ledger, stamp=self._version)
 
     def _stored(self, relation: str, rows: Sequence[Row]) -> Sequence[Row]:
         return store_rows([f.type for f in self._program.schema(relation)], rows)

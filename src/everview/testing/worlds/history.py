@@ -1,8 +1,8 @@
 """The oracle: what every commit added and removed, and what the sites that have seen it must hold.
 
-What a site has seen of a relation is its vector, and nothing else counts: live is what was added by a commit
-that it has seen, and removed by none. That holds whatever was lost, doubled or copied. What a commit adds and removes
-follows from what its site held, by the kind of the relation; what live rows show, too.
+What a site has seen of a relation is its vector, and nothing else counts. Live is what was added by a commit
+that it has seen, and removed by none. That holds whatever was lost, doubled or copied. What a commit adds and
+removes follows from what its site held, by the kind of the relation; what live rows show, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A liar: a member that changes what it says, within the protocol and within a token that limits its writes.
 
 It knows all that is to be known but random tags: incarnations, relations, what others hold. Without the right
-to write it changes nothing that is stored; with the right to write some relations it changes no other one. What
-it says is never more than a refusal, nothing escapes from an answer, and no store grows by more than it sent.
+to write it changes nothing that is stored. With the right to write some relations it changes no other one.
+What it says is never more than a refusal, nothing escapes from an answer, and no store grows by much.
 """
 
 from __future__ import annotations
@@ -246,8 +246,8 @@ def _undone(message: Message, columns: Pages, scene: Scene) -> tuple[Message, Pa
 
 
 LIES: tuple[Lie, ...] = (
-    _greeting, _speaker, _sites, _news, _ask, _unasked, _vector, _vector, _digest, _place, _gone, _gone, _dots,
-    _values, _ahead, _twice, _end, _refusal, _program, _undone, _undone,
+    _greeting, _speaker, _sites, _news, _ask, _unasked, _vector, _vector, _digest, _place, _gone, _gone,
+    _dots, _values, _ahead, _twice, _end, _refusal, _program, _undone, _undone,
 )  # fmt: skip
 
 

@@ -126,7 +126,6 @@ class Site:
             self.name,
             environment=self._environment,
             hosts=self.hosts,
-            dots=True,
         )
         self._handle = self.store.writer
         self.writing = Writing(self.store)

@@ -17,7 +17,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.statetable import StateTable
 from everview.engines.sqlite.derived.reduced import Reduced
-from everview.engines.sqlite.relations.staging import pour
+from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.rows.add_wins import AddWinsRows
 from everview.engines.sqlite.rows.bags import BagRows
 from everview.engines.sqlite.rows.base import GONE, TEMPORARY, Arrived, StoredRows

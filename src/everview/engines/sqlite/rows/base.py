@@ -23,8 +23,8 @@ from everview.engines.sqlite.circuits.select import Select, from_table
 from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, same_row
 from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_columns
 from everview.engines.sqlite.parts import COUNT, PartColumn, Row, value
-from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.relations.staging import pour, stage
+from everview.engines.sqlite.rows.commit import Commit
+from everview.engines.sqlite.rows.staging import pour, stage
 from everview.engines.sqlite.rows.digests import sums, term
 from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition, log
 from everview.language.relations import Relation, Semantics
@@ -162,7 +162,6 @@ class StoredRows(ABC):
     def partition(self, connection: sqlite3.Connection, commit: Commit) -> tuple[Ledger, Partition]:
         """Return the ledger and the relation's partition in it."""
         ledger = commit.ledger
-        assert ledger is not None
         return ledger, ledger.partition(connection, self.stream)
 
     def _stage(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], weight: int) -> None:

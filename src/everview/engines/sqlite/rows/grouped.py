@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.base import GONE, INCARNATION, Arrived, StoredRows
 from everview.engines.sqlite.rows.ledger import log
 from everview.engines.sqlite.scalars.storage import column_type

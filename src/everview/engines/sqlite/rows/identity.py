@@ -5,9 +5,9 @@ anything was written, and then that is all.
 
 Else a peer finds out: it has read a commit of which the store does not know, or has seen numbers that it has
 not given. Then the store has written rows under numbers that others may know for other rows. It gives these
-dots of its new incarnation. They are those since it was opened: no process goes back in time. What lies beside
-the file says whether it is for certain the file that was closed last; then it was not put back between. Where
-it was opened several times without that, and told nobody anything meanwhile, it is those since the first.
+dots of its new incarnation. They are those since it was opened: no process goes back in time. What lies
+beside the file says whether it is for certain the file that was closed last; then it was not put back between.
+Where it was opened several times without that, and told nobody anything meanwhile, it is those since the first.
 
 That is exact but for three cases. In none of them a row is lost.
 - A backup made after such a second opening (a process died before), with rows that nobody had been told, and
@@ -26,8 +26,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 from everview.engines.sqlite.names import PAGES, STORE, TAGS
-from everview.engines.sqlite.relations.commit import Commit
 from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.dots import dot
 from everview.engines.sqlite.rows.ledger import (
     OPENED,
@@ -98,7 +98,6 @@ def rewrite(
     rows that were written since are not told: others may know other rows by these dots.
     """
     ledger = commit.ledger
-    assert ledger is not None
     for stored in relations:
         partition = ledger.partition(connection, stored.stream)
         since = opened.get(partition.number, 0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.joined import JoinedRows
 
 Join = Callable[[bytes, bytes], bytes]

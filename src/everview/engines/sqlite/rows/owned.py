@@ -21,7 +21,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.literals import text_literal

@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from everview.engines.sqlite.circuits.statetable import key_terms
-from everview.engines.sqlite.relations.commit import Commit
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import PARTITIONS, Partition, log
 from everview.engines.sqlite.rows.owned import OwnedRows
 from everview.engines.sqlite.rows.serving import NO_DIGEST, change_digest, sum_rows

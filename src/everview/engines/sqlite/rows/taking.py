@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.circuits.names import internal
-from everview.engines.sqlite.relations.commit import Commit
-from everview.engines.sqlite.relations.staging import pour
+from everview.engines.sqlite.rows.commit import Commit
+from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, name_gone
 from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, VECTORS, Partition, vector
 from everview.engines.sqlite.rows.refusals import taken_from_owner
@@ -211,7 +211,6 @@ def undo(
 ) -> None:
     """Remove rows that were just taken, by a write of this store; the delta holds what that changed."""
     ledger = commit.ledger
-    assert ledger is not None
     name_gone(connection, dots)
     held = stored.gone_rows()
     went = sum_rows(connection, held)

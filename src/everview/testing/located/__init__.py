@@ -1,0 +1,1 @@
+"""Located programs to try things with: worked examples, and random rules."""
