@@ -189,7 +189,7 @@ def overwritten(path):
         ),
         (lambda path: path.with_name("backup-wal").write_bytes(b"x"), "is a store in use"),
         (of_something_else, "is no Everview store"),
-        (newer, "upgrade Everview"),
+        (newer, "reads format"),
         (overwritten, "damaged"),
         (emptied, "does not say whose store it is of"),
     ],

@@ -85,7 +85,7 @@ def test_tables_that_cannot_be(path):
     [
         (lambda path: path.write_bytes(b"nothing" * 999), "file", "cannot be read"),
         (lambda path: harmed(path, "PRAGMA application_id = 7"), "file", "is no Everview store"),
-        (lambda path: harmed(path, f"PRAGMA user_version = {FORMAT + 1}"), "file", "knows up to"),
+        (lambda path: harmed(path, f"PRAGMA user_version = {FORMAT + 1}"), "file", "reads format"),
         (
             lambda path: harmed(path, "UPDATE everview_store SET program = 'SELECT'"),
             "program",
@@ -126,12 +126,9 @@ def test_one_of_each_is_said_as_one(tmp_path):
         told = dict(found(path, "fine"))
         assert told["relations"] == "1 looked through, 1 commit"
         assert told["views"] == "1 is what its inputs make"
-        site.sync(other)
         other.insert("r", [(2,)])
         site.sync(other)
-        site.delete("r", [(1,)])
-    kept = "1 dead row of r is kept for b, until it has synced, or been away for 90 days"
-    assert ("sites", kept) in found(path, "fine")
+    assert ("sites", "other stores whose rows were seen: 1") in found(path, "fine")
 
 
 def test_what_is_known_of_others(path, tmp_path, monkeypatch):
@@ -140,16 +137,16 @@ def test_what_is_known_of_others(path, tmp_path, monkeypatch):
         other.insert("visit", [(5, "z")])
         site.sync(other)
         site.delete("visit", [(1, "x")])
-    told = found(path, "fine")
-    assert dict(told)["sites"] == "other members: 1; behind: 1"
-    assert any("2 dead rows of visit are kept for b" in text for _, text in told)
+    assert dict(found(path, "fine"))["sites"] == "other stores whose rows were seen: 1"
     harmed(
         path,
         "UPDATE everview_store SET clock = clock + (3600000000 << 10)",
-        "INSERT INTO everview_conflicts VALUES ('person')",
+        "INSERT INTO everview_alarms VALUES ('person', '', 'abc', 1)",
+        "INSERT INTO everview_refused VALUES (1, 'visit', '{}', 'not the owner''s', 'b', 'a', 1)",
     )
     monkeypatch.setattr(examining.shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(10, 9, 1))
     warned = dict(found(path, "warning"))
     assert "s ahead of this machine's clock" in warned["clock"]
     assert "the disk has 0 MB left" in warned["disk"]
-    assert dict(found(path))["person"].startswith("person has two rows for a key")
+    assert warned["rows"] == "1 row was refused"
+    assert dict(found(path))["person"].startswith("person differs from that of abc")

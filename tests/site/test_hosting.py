@@ -144,6 +144,7 @@ def test_other_clients_read_what_is_received(tmp_path, feeder):
             (a, d or "") for a, d in site.rows("joined")
         )
         views = [name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]
+        views = [name for name in views if not name.startswith("everview_")]
         assert sorted(views) == ["joined", "united"]
         raw.close()
 
@@ -201,22 +202,7 @@ def test_explain_says_what_travels_and_why(feeder):
         "and the view is monotone."
     )
     assert "derivations from r ⋈ s: 3 in" in joined
-    assert "liveness of r (all): 3 ids in" in joined
+    assert "rows of r (all), their dots" in joined
     assert "g is received whole, and not shown." in left_over
-    assert "liveness of r (0 < b): 3 ids in" in left_over
+    assert "rows of r (0 < b), their dots" in left_over
     assert "except all" in left_over
-
-
-def test_a_view_that_became_local_holds_up_nobody(tmp_path, feeder):
-    """It is still a member of the view's stream, and has what that would tell by the relations."""
-    path = tmp_path / "site.db"
-    with ev.Site.open(path, PROGRAM, hosts={"joined"}) as site:
-        site.sync(feeder)
-    with ev.Site.open(path, PROGRAM, hosts={"r", "s"}) as site:
-        site.sync(feeder)
-        feeder.delete("r", [(1, 1)])
-        for _ in range(3):
-            site.sync(feeder)
-            feeder.sync(site)
-        assert feeder.replica.collect() == 1
-        same(site, feeder, ["joined", "r"])

@@ -197,7 +197,7 @@ def test_views_are_made_anew_when_their_layout_is_another(path, open_site, broke
     """As after an upgrade of this library that keeps the same program's views in other tables."""
     raw = sqlite3.connect(path)
     tables = [row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    kept = ("store", "sites", "tags", "pages", "hosts", "membership", "conflicts", "r0", "r1")
+    kept = ("store", "sites", "tags", "pages", "hosts", "r0", "r1")
     held = {f"everview_{name}" for name in kept}
     assert held < set(tables)
     raw.execute("UPDATE everview_store SET layout = 'of another version'")

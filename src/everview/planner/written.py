@@ -37,7 +37,7 @@ class Written:
         """The views that an authority publishes: to whoever writes a plan out, they are like relations."""
         self._relations: Mapping[str, Relation] = program.relations
         self._over: dict[tuple[str, frozenset[str]], Plan] = {}
-        self._cuts: dict[tuple[str, frozenset[str], bool], Cut] = {}
+        self._cuts: dict[tuple[str, frozenset[str]], Cut] = {}
 
     def over(self, name: str, stop: frozenset[str]) -> Plan:
         """A view's plan with the views in it replaced by what they say, but for those at which to stop."""

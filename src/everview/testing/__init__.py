@@ -14,7 +14,7 @@ from everview.testing.structures import (
 )
 
 if TYPE_CHECKING:
-    from everview.testing.simulation import Simulation
+    from everview.testing.worlds import Simulation
 
 __all__ = [
     "Law",
@@ -34,7 +34,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load the simulator when it is asked for: it stands on all of the rest."""
     if name == "Simulation":
-        from everview.testing.simulation import Simulation  # noqa: PLC0415
+        from everview.testing.worlds import Simulation  # noqa: PLC0415
 
         return Simulation
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

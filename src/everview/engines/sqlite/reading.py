@@ -67,6 +67,18 @@ class Reading:
         with self.store.reading(inside=inside) as handle:
             return _loaded(schema, handle.connection.execute(sql).fetchall())
 
+    def conflicts(self, relation: Relation, *, inside: bool) -> list[Row]:
+        """Return the rows of a relation that lost, each with its author's name and its time."""
+        stored: Any = self.store.engine.relations[relation.name]
+        if not isinstance(stored, KeyedRows | MergedRows):
+            return []
+        shown = [f"h.{column}" for column in stored.table.columns]
+        order = ", ".join(f"h.{key}" for key in stored.table.key())
+        sql = f"{lost_sql(stored, [*shown])} ORDER BY {order}, time, author"
+        types = [field.type for field in conflicts_schema(relation)]
+        with self.store.reading(inside=inside) as handle:
+            return list(load_rows(types, handle.connection.execute(sql).fetchall()))
+
     def count(self, name: str, *, inside: bool) -> int:
         """Return how many rows a relation or view has."""
         sql = f"SELECT coalesce(sum(w), 0) FROM ({self.store.engine.rows_sql(name)})"

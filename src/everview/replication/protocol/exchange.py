@@ -14,7 +14,7 @@ from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.cuts.sites import Named, Naming
-from everview.replication.protocol.messages import Message, Page
+from everview.replication.protocol.messages import Columns, Message, Page
 from everview.replication.protocol.replica import OTHER_PROGRAM, Replica
 from everview.replication.protocol.wire import decode
 from everview.replication.report import OnProgress, Progress, SyncReport
@@ -122,7 +122,7 @@ class Exchange:
         with replica.telling() as connection:
             naming = Naming(connection, replica.store.ledger.site)
             ask = news = page = None
-            columns = []
+            columns: list[Columns] = []
             if message.news is not None:
                 ask = replica.ask(
                     connection, named.sender, message.news, naming, message.program, repairs=self._repairs

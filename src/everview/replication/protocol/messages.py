@@ -43,11 +43,7 @@ Spot = Annotated[list[Tag], msgspec.Meta(max_length=17)]
 """A place in a run: a version and dots, in the sender's own numbers."""
 
 
-class _Struct(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Written as an array: the fields of a message are known by their places."""
-
-
-class Cursor(_Struct):
+class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How far a store was read: up to this version of it, and the version's random tag."""
 
     version: Count
@@ -57,14 +53,14 @@ class Cursor(_Struct):
 START = Cursor(0, 0)
 
 
-class Place(_Struct):
+class Place(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A partition: its stream, and the value of its PARTITION BY columns."""
 
     stream: Name
     value: Name = ""
 
 
-class Greeting(_Struct):
+class Greeting(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Who speaks, how far it is, and how far it has read the other; `reads` are the streams that it wants."""
 
     head: Cursor
@@ -77,7 +73,7 @@ class Greeting(_Struct):
     """None where it hosts all of the program."""
 
 
-class News(_Struct):
+class News(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The partitions that have changed since a cursor; it is the reader's, or the start where that is void."""
 
     since: Cursor
@@ -87,7 +83,7 @@ class News(_Struct):
     """The last commit that this takes into account."""
 
 
-class Wish(_Struct):
+class Wish(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A partition that is asked for: the reader's vector, and what it has staged of a cut that goes on."""
 
     place: Place
@@ -97,7 +93,7 @@ class Wish(_Struct):
     """Whether it is read again whole, to be repaired: then what lives is told, and not what went."""
 
 
-class Resume(_Struct):
+class Resume(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Where to go on with the derivations of a core: of each run a place, as the sender has said it.
 
     `head` is that of the page that said so; places count only where the sender remembers having said it.
@@ -108,7 +104,7 @@ class Resume(_Struct):
     places: Annotated[list[Spot], msgspec.Meta(max_length=MOST_RUNS)]
 
 
-class Ask(_Struct):
+class Ask(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Ask for partitions, from where a cursor is; `cut` tells the answer from that to another question."""
 
     cut: Tag
@@ -122,7 +118,7 @@ class Ask(_Struct):
     """The scope and the head of the news that is answered."""
 
 
-class Share(_Struct):
+class Share(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A partition in a page: how many rows it has there, and the reader's vector once it has them.
 
     In the last page, with `mode`: the sender's vector, its digest, and so many dots of what went.
@@ -138,7 +134,7 @@ class Share(_Struct):
     """How many bytes each of its columns has behind the header."""
 
 
-class Derived(_Struct):
+class Derived(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Derivations of a core in a page: of which branch, and how many."""
 
     core: Name
@@ -147,7 +143,7 @@ class Derived(_Struct):
     lengths: list[Count] = []
 
 
-class Page(_Struct):
+class Page(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Part of a cut; the last one is `done`, and ends it at the sender's `head`."""
 
     cut: Tag
@@ -159,7 +155,7 @@ class Page(_Struct):
     """Where to go on with derivations, unless it is the last page."""
 
 
-class Refusal(_Struct):
+class Refusal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Why nothing is answered: a word for programs, a sentence for people, and whether to try again."""
 
     code: str
@@ -167,7 +163,7 @@ class Refusal(_Struct):
     retry: bool
 
 
-class Undone(_Struct):
+class Undone(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A row that its taker has refused, and removed again: its stream, its dot, and why."""
 
     stream: Name
@@ -176,7 +172,7 @@ class Undone(_Struct):
     why: Annotated[str, msgspec.Meta(max_length=1000)]
 
 
-class Message(_Struct):
+class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One message. `sites` are incarnations, the first is the sender's own; `names` are what they are called."""
 
     program: bytes

@@ -60,9 +60,10 @@ def _check_seen(world: World, site: Site, stream: str, live: Live, *, of: str = 
         seen, more = vector, []
     else:
         fork = site.fork
-        seen = vector | {fork.incarnation: fork.own.get(name, 0)}
+        own = min(vector.get(fork.incarnation, 0), fork.own.get(name, 0))
+        seen = vector | {fork.incarnation: own}
         seen = {one: upto for one, upto in seen.items() if upto}
-        more = [event for event in fork.events if event.relation == name]
+        more = [event for event in fork.events if event.relation == stream]
     if not world.history.is_whole(name, seen):
         raise Wrong(f"{site.name} has seen commits of {name} in part: {vector}")
     expected = world.history.live(name, seen, more)

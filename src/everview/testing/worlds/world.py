@@ -101,7 +101,7 @@ class World:
         """Whether it would be found out if one of them had gone back in time, and neither is the liar."""
         if not (self.is_honest(site.name) and self.is_honest(peer.name)):
             return False
-        if peer.fork and site.name in peer.rights:
+        if (site.fork or peer.fork) and site.name in peer.rights:
             return self.case.wild  # what it may not write it says nothing of that counts
         return self.case.wild or (site.knows(peer) and peer.knows(site))
 
