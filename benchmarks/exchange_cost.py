@@ -21,7 +21,7 @@ import everview as ev
 from benchmarks.devices import HOSTS, PROGRAM, WRITES
 from benchmarks.harness import Result
 from everview.hub.gate import Gate
-from everview.replication.exchange import Exchange
+from everview.replication.protocol.exchange import Exchange
 
 
 def measure(devices: int, syncs: int) -> Result:

@@ -66,6 +66,7 @@ def run(*, quick: bool) -> Result:
         _check(*large_pair)
         for site in (*small_pair, *large_pair):
             site.close()
+        unchanged = _return_unchanged(root)
     ratios = wire_ratio()
     headline = {
         "merged_rows_per_second": merged[sizes[0]],
@@ -74,6 +75,9 @@ def run(*, quick: bool) -> Result:
         "first_sync_1m_seconds": figures["first_sync_large_seconds"],
         "empty_sync_growth_100k_to_1m": empty["large"] / empty["small"],
         "empty_sync_ms": empty["large"] * 1000,
+        "empty_sync_bytes": _empty_bytes(200),
+        "same_rows_three_peers_ratio": _three_peers(sizes[0]),
+        "return_unchanged_bytes": unchanged,
     }
     shapes = {f"wire_ratio {shape}": ratio for shape, ratio in ratios.by_shape.items()}
     figures = {**headline, **figures, **shapes}
@@ -127,6 +131,57 @@ def _merge(sender: ev.Site, reader: ev.Site, first: int, cut: int) -> float:
     if exchange.report.received_rows != cut:
         raise AssertionError(f"{exchange.report.received_rows} of {cut} rows came")
     return taken + time.perf_counter() - start
+
+
+def _named(names: str) -> list[ev.Site]:
+    program = ev.Program.parse(_PROGRAM)
+    return [ev.Site.open(":memory:", program, name=name) for name in names.split()]
+
+
+def _bytes(one: ev.Site, other: ev.Site) -> int:
+    report = one.sync(other)
+    return report.sent_bytes + report.received_bytes
+
+
+def _empty_bytes(count: int) -> int:
+    """What two sites say to each other that have seen rows of so many, when nothing is new."""
+    one, other = _named("one other")
+    for number in range(count):
+        (writer,) = _named(f"writer-{number}")
+        writer.insert("r", [_row(random.Random(number), number)])
+        one.sync(writer)
+    for _ in range(3):
+        found = _bytes(other, one)
+    return found
+
+
+def _three_peers(rows: int) -> float:
+    """Bytes when the same rows are offered by three peers, over those when one offers them."""
+    first, second, third, reader, alone = _named("first second third reader alone")
+    rng = random.Random(1)
+    first.insert("r", [_row(rng, number) for number in range(rows)])
+    for relay in (second, third):
+        relay.sync(first)
+    return sum(_bytes(reader, peer) for peer in (first, second, third)) / _bytes(alone, first)
+
+
+def _return_unchanged(folder: Path) -> int:
+    """Bytes of the first sync of a site that was away while nothing that it hosts has changed."""
+    program = ev.Program.parse(_PROGRAM + "CREATE TABLE more (a BIGINT NOT NULL);")
+    base = ev.Site.open(folder / "base.db", program, name="base")
+    away = ev.Site.open(folder / "away.db", program, name="away", hosts={"r", "s", *_VIEWS})
+    base.insert("r", [_row(random.Random(1), number) for number in range(1000)])
+    for _ in range(2):
+        away.sync(base)
+    others = [ev.Site.open(":memory:", program, name=name) for name in "xyz"]
+    for turn in range(400):  # others write what it does not host, and meet
+        other = others[turn % len(others)]
+        other.insert("more", [(turn,)])
+        other.sync(base)
+    found = _bytes(away, base)
+    for site in (base, away, *others):
+        site.close()
+    return found
 
 
 def _check(sender: ev.Site, reader: ev.Site) -> None:

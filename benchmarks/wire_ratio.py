@@ -1,8 +1,8 @@
 """What a row costs on the wire, against the plain rows compressed by the same compressor.
 
-A batch is a whole message of 1,000 rows, with header, gossip, causal lengths or stamps, origins and
-versions; the raw rows are MessagePack arrays of the columns' values alone. Every shape is sent twice: as
-one site's own commit, and as what a site relays that has it from eight others.
+A batch is a whole message of 1,000 rows, with header, vector, digest, causal lengths or stamps, and dots; the
+raw rows are MessagePack arrays of the columns' values alone. Every shape is sent twice: as one site's own
+commit, and as what a site relays that has it from eight others.
 """
 
 from __future__ import annotations
@@ -17,18 +17,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.streams import VALUES_OF_B, VALUES_OF_C
-from everview.replication.messages import (
-    PROTOCOL,
-    Cursor,
-    Gossip,
-    Known,
-    Member,
-    Message,
-    Page,
-    Request,
-    Section,
-)
-from everview.replication.wire import encode
+from everview.replication.protocol.messages import Columns, Cursor, Greeting, Message, Page, Place, Share
+from everview.replication.protocol.wire import encode
 from everview.replication.wire.frame import LEVEL
 
 __all__ = ["ROWS", "SHAPES", "Ratios", "batch", "wire_ratio"]
@@ -116,56 +106,55 @@ class Ratios:
         return max(self.by_shape.values())
 
 
-def batch(shape: str, *, rows: int = ROWS, relayed: bool = False, seed: int = 7) -> tuple[Message, list[Row]]:
+def batch(shape: str, *, rows: int = ROWS, relayed: bool = False, seed: int = 7) -> tuple[bytes, list[Row]]:
     """Return a message with rows of a shape, and the rows."""
     rng = random.Random(seed)
     plain = [SHAPES[shape](rng, number) for number in range(rows)]
     keyed = shape in {"readings", "uuids"}
-    meta = [_relayed(rng, number, keyed=keyed) if relayed else _own(keyed=keyed) for number in range(rows)]
-    columns: list[Sequence[Any]] = [
-        list(column)
-        for column in zip(*(row + more for row, more in zip(plain, meta, strict=True)), strict=True)
+    told = [_relayed if relayed else _own for _ in plain]
+    made = [
+        (*how(rng, number, keyed=keyed), row)
+        for how, (number, row) in zip(told, enumerate(plain), strict=True)
     ]
-    return _message(Section(shape, 0, rows, columns)), plain
+    made.sort(key=lambda one: one[:2])  # a site's rows come in the order of their numbers
+    sites, numbers = [one[0] for one in made], [one[1] for one in made]
+    steps = [
+        number if place == 0 or sites[place - 1] != sites[place] else number - numbers[place - 1]
+        for place, number in enumerate(numbers)
+    ]
+    cells: list[Sequence[Any]] = [list(column) for column in zip(*(one[3] for one in made), strict=True)]
+    columns = Columns([*cells, [one[2] for one in made]], sites, steps, [[0] * 3, [17, 2, 6]])
+    return _message(shape, rows, columns), plain
 
 
-def _own(*, keyed: bool) -> tuple[int, ...]:
-    return (1, _STAMP, 0, 812) if keyed else (1, 0, 812)
+def _own(_: random.Random, number: int, *, keyed: bool) -> tuple[int, int, int]:
+    return 0, 8120 + number, _STAMP if keyed else 1
 
 
-def _relayed(rng: random.Random, number: int, *, keyed: bool) -> tuple[int, ...]:
-    """Rows of eight sites in commits of about ten rows, in the order in which they arrived."""
+def _relayed(rng: random.Random, number: int, *, keyed: bool) -> tuple[int, int, int]:
+    """Rows of eight sites in commits of about ten rows."""
     commit = number // 10
-    site, seq = 1 + commit * 5 % _PEERS, 40 + commit // _PEERS
-    if keyed:
-        return (int(rng.random() > 0.1), _STAMP + commit * 7_919_000_000 + commit % 3, site, seq)
-    return (rng.choice((1, 1, 1, 1, 2, 3)), site, seq)
+    site, first = 1 + commit * 5 % _PEERS, 400 + 10 * (commit // _PEERS)
+    extra = _STAMP + commit * 7_919_000_000 + commit % 3 if keyed else rng.choice((1, 1, 1, 1, 2, 3))
+    return site, first + number % 10, extra
 
 
-def _message(section: Section) -> Message:
-    rng = random.Random(section.stream)
-    sites = [rng.randbytes(16).hex() for _ in range(_PEERS + 1)]
-    places = range(len(sites))
-    vector = [number for place in places for number in (place, rng.randrange(5000))]
-    return Message(
-        PROTOCOL,
-        rng.randbytes(32).hex(),
+def _message(shape: str, rows: int, columns: Columns) -> bytes:
+    """The last page of a cut with all that goes with it: vectors, removals, a digest, a greeting."""
+    rng = random.Random(shape)
+    sites = [rng.randbytes(8) for _ in range(_PEERS + 1)]
+    vector = [number for place in range(len(sites)) for number in (place, rng.randrange(5000))]
+    digest = (rng.getrandbits(31), rng.getrandbits(31))
+    share = Share(Place(shape), rows, vector, 1, 3, digest)
+    head = Cursor(812, rng.getrandbits(53))
+    message = Message(
+        rng.randbytes(8),
         sites,
-        [f"site-{place}" for place in places],
-        Request(sites[1], {section.stream: Cursor(4711, rng.getrandbits(62))}, [section.stream], 0, b""),
-        Page(1, b"", b"", True, 812, {section.stream: 800}, {812: rng.getrandbits(62)}, [section]),
-        Gossip(
-            [Member(place, section.stream, sites[0], 1, max(place - 1, 0)) for place in places],
-            [Known(place, section.stream, vector, _STAMP + place) for place in places],
-            {section.stream: 2},
-            {place: Cursor(rng.randrange(5000), rng.getrandbits(62)) for place in places},
-            {section.stream: [sites[0]]},
-            {section.stream: 700},
-            {},
-            {"": rng.randbytes(8), section.stream: rng.randbytes(8)},
-            [],
-        ),
+        [f"site-{place}" for place in range(len(sites))],
+        Greeting(head, Cursor(4711, rng.getrandbits(53)), rng.getrandbits(32), sites[1], None),
+        page=Page(rng.getrandbits(53), True, head, [share]),
     )
+    return encode(message, [columns])
 
 
 def wire_ratio(*, rows: int = ROWS) -> Ratios:
@@ -173,9 +162,9 @@ def wire_ratio(*, rows: int = ROWS) -> Ratios:
     ratios = {}
     for shape in SHAPES:
         for relayed in (False, True):
-            message, plain = batch(shape, rows=rows, relayed=relayed)
+            data, plain = batch(shape, rows=rows, relayed=relayed)
             raw = zlib.compress(b"".join(map(msgspec.msgpack.encode, plain)), LEVEL)
-            ratios[f"{shape}, relayed" if relayed else shape] = len(encode(message)) / len(raw)
+            ratios[f"{shape}, relayed" if relayed else shape] = len(data) / len(raw)
     return Ratios(ratios)
 
 

@@ -11,19 +11,15 @@ SLICE = {
     "algebra": 60,
     "changes": 0,  # one is in tests/hub/test_changes.py
     "cluster": 0,  # a few are in tests/hub/test_cluster.py
-    "compared": 0,  # 20 are in tests/replication/compared
     "console": 0,  # eight of each are in tests/engines/sqlite
     "device": 20,
     "gate": 0,  # a few are in tests/hub/test_gate.py
     "hub_devices": 0,  # a short one is in tests/hub/test_devices.py
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
-    "located": 0,  # some are in tests/located and tests/model/test_located.py
+    "located": 0,  # some are in tests/located
     "located_processes": 0,  # a short one is in tests/located/test_processes.py
-    "located_simulation": 0,  # some are in tests/testing/simulation/test_located_worlds.py
-    "model": 1,
     "objects": 0,  # ends at stages are in tests/hub/test_objects.py
-    "partials": 0,  # some are in tests/model/test_partials.py and tests/replication/partials
     "path_vector": 0,  # one is in tests/located/test_example.py
     "pipelines": 0,  # some are in tests/streams/test_titan.py
     "planner": 10,
@@ -35,7 +31,7 @@ SLICE = {
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py
     "evolution": 0,  # some are in tests/evolution
-    "event_windows": 0,  # a few are in tests/replication/test_windows.py
+    "event_windows": 0,  # a few are in tests/replication/windows
     "windows": 40,  # 300 more are in tests/streams/windows/test_worlds.py
     "wire": 20_000,
 }

@@ -1,7 +1,4 @@
-"""Worlds of sites that run different versions of a program, meet, and go over one by one.
-
-Every other one is a simulation, with all the faults that these have.
-"""
+"""Worlds of sites that run different versions of a program, meet, and go over one by one."""
 
 import logging
 import tempfile
@@ -10,17 +7,12 @@ from pathlib import Path
 
 from tests.evolution.world import run
 
-from everview.testing import Simulation
-
 PARALLEL = True
 COUNTS = Counter()
 
 
 def case(seed):
     logging.getLogger("everview").setLevel(logging.ERROR)
-    if seed % 2:
-        counts = Simulation(seed, evolving=True).run().counts
-        return {"simulated": 1, "migrations": counts["migrations"], "messages": counts["messages"]}
     with tempfile.TemporaryDirectory() as folder:
         return run(seed, Path(folder), happenings=60)
 

@@ -17,7 +17,7 @@ def is_large(seed):
 def case(seed):
     """Run a world; return what happened in it, how often."""
     logging.getLogger("everview").setLevel(logging.ERROR)  # worlds are full of what it warns of
-    return Simulation(seed, large=is_large(seed)).run().counts
+    return Simulation(seed, kind="large" if is_large(seed) else "").run().counts
 
 
 def tally(counts):

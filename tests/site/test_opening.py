@@ -1,6 +1,7 @@
 """Opening: what a file is, whose it is, and what is refused with advice."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -197,12 +198,11 @@ def test_views_are_made_anew_when_their_layout_is_another(path, open_site, broke
     """As after an upgrade of this library that keeps the same program's views in other tables."""
     raw = sqlite3.connect(path)
     tables = [row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    kept = ("store", "sites", "tags", "pages", "hosts", "r0", "r1")
-    held = {f"everview_{name}" for name in kept}
-    assert held < set(tables)
+    made = {name for name in tables if re.fullmatch(r"everview_[a-qs-z]\d+", name)}  # for views
+    assert made
     raw.execute("UPDATE everview_store SET layout = 'of another version'")
     if broken == "drop":
-        for table in set(tables) - held:
+        for table in made:
             raw.execute(f"DROP TABLE {table}")
     if broken == "index":
         raw.execute("CREATE TABLE everview_old (c0)")

@@ -44,6 +44,7 @@ class Place:
     site: Site
     past: Past
     backup: Past | None = None
+    kept_as: str = ""
     readers: dict = field(default_factory=dict)
     told: int = 0
     """The last commit that anybody has read since the backup was made."""
@@ -153,6 +154,7 @@ class Copies:
                 shutil.copyfile(f"{place.path}{end}", kept)
         place.site = self.open(name, place.path)
         place.backup, place.readers, place.told = place.past.copy(), {}, 0
+        place.kept_as = place.site.replica.incarnation
 
     def restore(self, name):
         """Put the backup back: by `restore`, as another file, over the old one, or with what lies beside."""
@@ -161,6 +163,7 @@ class Copies:
             return
         for one in self.places.values():
             one.readers.pop(name, None)  # it has forgotten that
+        is_same = place.site.replica.incarnation == place.kept_as
         place.site.close()
         kept = self.folder / f"{name}.kept"
         how = self.random.choice(("moved", "over", "restore", "unnoticed"))
@@ -174,7 +177,7 @@ class Copies:
             new.replace(place.path)
         else:
             shutil.copyfile(kept, place.path)
-        if how == "unnoticed" and self.unnoticed and (place.latest() or not place.told):
+        if how == "unnoticed" and self.unnoticed and is_same and (place.latest() or not place.told):
             beside, side = Path(f"{kept}-shown"), Path(f"{place.path}-shown")
             side.unlink(missing_ok=True)
             if beside.exists():

@@ -176,12 +176,25 @@ def test_a_row_that_lost_before_anybody_derived_from_it():
 
 
 def test_what_is_written_between_two_pages_comes_at_last(holder):
+    """Rows of s drive most derivations, and their run goes on when that of r has ended."""
     host = Host(PROGRAM, "host", {"joined"})
-    holder.insert("r", *((a, 2) for a in range(-50, 0)))
+    holder.insert("s", *((2, f"{n}") for n in range(60)))
     holder.replica._page_cells = 40
-    late = iter([("r", (4, 1)), ("s", (2, "late"))])
-    host.read(holder, meanwhile=lambda: [holder.insert(*write) for write in [next(late, None)] if write])
+    late = iter(range(-30, 0))
+    host.read(holder, meanwhile=lambda: [holder.insert("r", (a, 2)) for a in [next(late, -30)]])
     host.read(holder)
+    assert len(holder.rows("r")) > 20
+    assert_shows(host, holder)
+
+
+def test_each_derivation_comes_once():
+    """Also if two rows that it names are of one commit."""
+    views = program(v="SELECT x.a, y.a AS other FROM r AS x JOIN r AS y ON x.b = y.b")
+    holder, host = Host(views, "holder"), Host(views, "host", {"v"})
+    holder.insert("r", (1, 1), (2, 1))
+    assert host.read(holder).received_rows == 2 + 4
+    holder.insert("r", (3, 1))
+    assert host.read(holder).received_rows == 1 + 5
     assert_shows(host, holder)
 
 

@@ -73,11 +73,11 @@ def give_derivations(
             if not done:
                 places.append(list(after))
                 continue
-            told = run.read(connection, _since(connection, ask), after, max(cells, 1), room)
+            told = run.read(connection, _since(connection, ask), after, max(cells // run.width, 1), room)
             if told.rows:
                 derived.append(Derived(resume.core, told.branch, len(told.rows)))
                 found.append(_columns(told, naming))
-                cells, room = cells - len(told.rows) * len(told.rows[0]), room - told.size
+                cells, room = cells - len(told.rows) * run.width, room - told.size
             places.append([page.head.version] if told.reached is None else list(told.reached))
             done = told.reached is None and cells > 0 and room > 0
         left.append(Resume(resume.core, page.head, places))

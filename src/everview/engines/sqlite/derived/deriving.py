@@ -93,6 +93,11 @@ class DrivenRows:
     def _next(self) -> str:
         return self._sql(len(self.atoms) + 1)
 
+    @property
+    def width(self) -> int:
+        """How many values a derivation has."""
+        return len(self.schema) + len(self.atoms)
+
     def read(self, connection: sqlite3.Connection, since: int, after: Place, limit: int, room: int) -> Told:
         """Return derivations of versions above `since`, from a place on."""
         if len(after) == len(self.atoms) + 1:

@@ -195,6 +195,11 @@ class JoinedRows:
         """Return the version at which the last one came."""
         return int(connection.execute(f"SELECT ifnull(max(version), 0) FROM {self.table}").fetchone()[0])
 
+    @property
+    def width(self) -> int:
+        """How many values a derivation has."""
+        return len(self.schema) + len(self.positions)
+
     def read(self, connection: sqlite3.Connection, since: int, after: Place, limit: int, room: int) -> Told:
         """Return what came since a version, hidden or not, in the order of versions."""
         place = ("version", *self.names)

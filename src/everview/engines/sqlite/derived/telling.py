@@ -31,6 +31,10 @@ class Told(NamedTuple):
 class Run(Protocol):
     """Derivations of one branch, in an order."""
 
+    @property
+    def width(self) -> int:
+        """How many values a derivation has, dots among them."""
+
     def read(self, connection: sqlite3.Connection, since: int, after: Place, limit: int, room: int) -> Told:
         """Return derivations of versions above `since` from a place on, at most so many, or so many bytes."""
 

@@ -6,8 +6,9 @@ anything was written, and then that is all.
 Else a peer finds out: it has read a commit of which the store does not know, or has seen numbers that it has
 not given. Then the store has written rows under numbers that others may know for other rows. It gives these
 dots of its new incarnation. They are those since it was opened: no process goes back in time. What lies
-beside the file says whether it is for certain the file that was closed last; then it was not put back between.
-Where it was opened several times without that, and told nobody anything meanwhile, it is those since the first.
+beside the file says whether it is for certain the file that was closed last: then it was not put back.
+Where it was opened several times without that, and told nobody anything meanwhile, they are those since the
+first.
 
 That is exact but for three cases. In none of them a row is lost.
 - A backup made after such a second opening (a process died before), with rows that nobody had been told, and
