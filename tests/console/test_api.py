@@ -11,7 +11,7 @@ from tests.console.conftest import ALL, SOME, WATCH
 
 from everview import Program, Site
 from everview.console import SiteSubject
-from everview.errors import LimitError, NonDeterminismError
+from everview.errors import LimitError
 
 READS = ["about", "tables", "rows", "plan", "sites", "refreshes", "simulation", "live"]
 ASKS = ["why", "without", "insert", "delete"]
@@ -290,19 +290,6 @@ def test_news_are_waited_for(serve, site):
     found = ask.ok("live", after=mark)
     assert found["mark"] != mark
     assert 0.2 < time.monotonic() - began < 5
-
-
-def test_a_relation_that_contradicts_itself_is_a_clear_refusal(serve, site, monkeypatch):
-    def contradicts(*_, **__):
-        raise NonDeterminismError("path has two rows for a key")
-
-    ask = serve()()
-    monkeypatch.setattr(site.inspection._reading, "check_single", contradicts)
-    refused = ask.get("rows", name="path")
-    assert (refused.status_code, refused.json()) == (
-        422,
-        {"code": "data", "error": "path has two rows for a key"},
-    )
 
 
 # Tokens

@@ -1,7 +1,6 @@
 """A replica of a grow-only set, in memory: everything transports ask of one, and nothing of a store.
 
-It keeps the rules that transports must not break: cuts are applied whole, pages are staged and resumed, a
-cut that begins behind the cursor is refused, a strict newcomer begins only with a cut that lists it.
+It keeps the rules that transports must not break: cuts are applied whole, and pages are staged and resumed.
 """
 
 import json
@@ -9,7 +8,6 @@ import secrets
 import threading
 
 from everview.errors import SyncError, WireError
-from everview.replication.arriving import Applied, Outcome
 from everview.replication.report import Progress, SyncReport
 
 PAGE = 100
@@ -25,19 +23,14 @@ def decoded(data):
 
 
 class FakeReplica:
-    def __init__(self, name="", *, program="p", strict=False):
+    def __init__(self, name="", *, program="p"):
         self.name = name
         self.program = program
-        self.strict = strict
         self.incarnation = secrets.token_hex(8)
         self.rows = {}  # row → version
         self.head = 0
         self.cursors = {}
-        self.members = {self.incarnation}
-        self.joined = not strict
         self.staged = {}
-        self.standing = "joined"
-        self.waiting = ""
         self.asked = []
         self._commit = threading.Condition()
 
@@ -105,54 +98,9 @@ class FakeReplica:
     def respond(self, data, rights):
         return self.answer(data, rights)
 
-    # Folders
-
-    def batch(self, since):
-        start = 0
-        while True:
-            page = self.page(since, start)
-            yield self.message(page=page, members=sorted(self.members))
-            if page["done"]:
-                return
-            start += PAGE
-
     def extent(self, data):
-        page = decoded(data)["page"]
-        return len(page["rows"]), page["head"]
-
-    def take(self, messages):
-        rows, last = [], None
-        for data in messages:
-            last = decoded(data)
-            if last["program"] != self.program:
-                return Applied(Outcome.REFUSED)
-            rows += last["page"]["rows"]
-        page, site = last["page"], last["site"]
-        if self.strict and not self.joined and self.incarnation not in last["members"]:
-            return Applied(Outcome.UNLISTED)
-        if page["since"] > self.cursors.get(site, 0):
-            return Applied(Outcome.GAP)
-        self.joined = True
-        if page["head"] <= self.cursors.get(site, 0):
-            return Applied(Outcome.STALE)
-        self.cursors[site] = page["head"]
-        return Applied(Outcome.APPLIED, self._apply(rows))
-
-    def request(self):
-        return self.message(cursors=self.cursors)
-
-    def listing(self, incarnation):
-        return "member" if incarnation in self.members else ""
-
-    def cursor_of(self, data):
-        message = decoded(data)
-        if message["program"] != self.program:
-            raise SyncError("another program")
-        self.members.add(message["site"])
-        return message["cursors"].get(self.incarnation)
-
-    def cursor_on(self, incarnation):
-        return self.cursors.get(incarnation, 0)
+        page = decoded(data).get("page")
+        return (len(page["rows"]), page["head"]) if page else (0, 0)
 
 
 class FakeExchange:

@@ -5,6 +5,7 @@ import time
 import pytest
 from tests.replication.fake import FakeReplica
 
+import everview as ev
 from everview.replication import live
 from everview.replication.live import Live
 from everview.replication.rights import ALL
@@ -54,14 +55,15 @@ def test_commits_of_both_sides_travel_at_once(run, kind):
 
 
 def test_two_sites_that_live_on_one_folder_come_to_rest(run, tmp_path):
-    here, there = FakeReplica("here"), FakeReplica("there")
+    program = ev.Program.parse("CREATE TABLE r (a TEXT);")
+    here, there = (ev.Site.open(":memory:", program, name=name) for name in ("here", "there"))
     reports = []
-    for replica in (here, there):
-        run(replica, FolderTransport(tmp_path / "d"), every=3600, on_report=reports.append)
-    here.insert(["h"])
-    eventually(lambda: "h" in there.rows)
-    there.insert(["t"])
-    eventually(lambda: "t" in here.rows)
+    for site in (here, there):
+        run(site.replica, FolderTransport(tmp_path / "d"), every=3600, on_report=reports.append)
+    here.insert("r", [("h",)])
+    eventually(lambda: ("h",) in there.rows("r"))
+    there.insert("r", [("t",)])
+    eventually(lambda: ("t",) in here.rows("r"))
     time.sleep(2)
     settled = len(reports)
     time.sleep(1.5)

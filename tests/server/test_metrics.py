@@ -14,7 +14,6 @@ from tests.server.test_app import HELLO, bearer, refused
 
 import everview as ev
 from everview.errors import StoreError, SyncError
-from everview.replication.readers import forget_readers
 from everview.replication.transports import http
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Service, SiteService, Tokens
@@ -235,42 +234,3 @@ PUBLISHING = ev.Program.parse("""
     CREATE MATERIALIZED VIEW totals WITH (authority = 'base') AS
         SELECT place, count(*) AS n FROM visit GROUP BY place;
 """)
-
-
-def test_a_device_that_has_only_published_views_is_known_by_how_far_it_is(tmp_path):
-    """It is a member of nothing; a new epoch counts as all there is, and the store remembers."""
-    with (
-        ev.Site.open(tmp_path / "base.db", PUBLISHING, name="base") as base,
-        ev.Site.open(":memory:", PUBLISHING, name="board", hosts={"totals"}) as board,
-        ev.Site.open(":memory:", PUBLISHING, name="drone") as drone,
-        Listener(base.replica, service=SiteService(base.replica)) as listener,
-    ):
-
-        def lags():
-            found = parsed(httpx.get(listener.address + "/v1/metrics").text)
-            sites = {"board": board, "drone": drone}
-            labels = {n: f'{{device="{n}",incarnation="{s.replica.incarnation}"}}' for n, s in sites.items()}
-            assert all(found[f"everview_device_heard_seconds{label}"] < 60 for label in labels.values())
-            return {name: found[f"everview_device_lag_commits{label}"] for name, label in labels.items()}
-
-        base.insert("visit", [(0, "x")])
-        for site in (board, drone, board, drone, board):
-            site.sync(listener.address)
-        assert lags() == {"board": 0, "drone": 0}
-        for number in range(1, 4):
-            base.insert("visit", [(number, "x")])
-        board.sync(listener.address)
-        assert lags() == {"board": 0, "drone": 3}  # the one was there, the other was not
-        base.insert("visit", [(4, "x")])
-        assert lags() == {"board": 1, "drone": 4}
-        (reader,) = (one for one in base.status()["replication"]["readers"] if one["name"] == "board")
-        assert (reader["holds"], reader["lag"]) == (["totals"], 1)
-        assert [one["name"] for one in base.status()["replication"]["members"]] == ["drone"]
-        base.replica.renew()
-        board.sync(listener.address)
-        assert lags()["board"] == 0
-    with ev.Site.open(tmp_path / "base.db", PUBLISHING, name="base") as base:
-        assert {one["name"] for one in base.status()["replication"]["readers"]} >= {"board"}
-        with base.replica._committing():
-            forget_readers(base.replica._knowledge.state, base._store.environment.now_us() + 1)
-        assert base.status()["replication"]["readers"] == []

@@ -4,7 +4,7 @@ An update inserts or deletes one derivation: a fact, the set of all facts it was
 those among them that go round in a circle. The place picks an update, fires the delta rules over what it
 held before and after, and commits; what follows is for other places, or for itself. A deletion waits until
 what it deletes is there. Whoever carries updates must deliver each of them once; a base fact is deleted only
-if it is there, and inserted only if it is not. `tests/model/located_counting.py` is the specification.
+if it is there, and inserted only if it is not. `tests/located/model/counting.py` is the specification.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ live. So nothing is ever taken back; a proof that goes round in a circle contain
 absorbed.
 
 Rules fire over what is live. What is dead on arrival is kept, and when an id comes to live again, everything
-over it fires again. `tests/model/located_provenance.py` is the specification.
+over it fires again. `tests/located/model/provenance.py` is the specification.
 """
 
 from __future__ import annotations

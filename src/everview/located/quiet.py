@@ -4,7 +4,7 @@ Places report, round after round, how many updates they have sent, how many they
 wait. Nobody reports in a round before it has all reports of the round before. If all reports of two rounds
 are the same, nothing happened at any place from its first to its second; between the rounds all of them were
 at rest at once, and if as much was consumed as was sent, nothing was under way either. One round alone can
-be wrong: an update may overtake it (`tests/model/test_located.py` has the schedule).
+be wrong: an update may overtake it (`tests/located/model/test_model.py` has the schedule).
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """Grants: whether what a token grants can work, given the program.
 
-To write a relation is to read it: a site joins it by its snapshot before it sends rows of it ("Join before
-you send", docs/REPLICATION.md). Views are written without being read: nobody joins what its authority
-publishes, what owners' rows come to, or derivations that are fed.
-
 To read a view is to read what is needed whole where it is computed: relations that its plan is cut above, and
 published views below it.
 """
@@ -18,16 +14,7 @@ from everview.language.program import Program
 from everview.planner.exchange import Exchange
 from everview.replication.rights import Rights
 
-__all__ = ["lacking", "told_lacking", "told_unreadable", "unreadable"]
-
-
-def unreadable(program: Program, rights: Rights) -> list[str]:
-    """The relations that may be written and not read, so that nothing would ever be written."""
-    return [
-        name
-        for name, relation in program.relations.items()
-        if not relation.system and rights.may_write(name) and not rights.may_read(name)
-    ]
+__all__ = ["lacking", "needed", "told_lacking"]
 
 
 def lacking(program: Program, rights: Rights) -> dict[str, tuple[str, ...]]:
@@ -44,21 +31,6 @@ def needed(exchange: Exchange) -> dict[str, tuple[str, ...]]:
     names = {*exchange.program.relations, *(view for view, own in exchange.published.items() if not own)}
     found = {view: set(scans_of(kept.plan)) & names - exchange.hosts for view, kept in exchange.views.items()}
     return {view: tuple(sorted(needs)) for view, needs in found.items() if needs}
-
-
-def told_unreadable(rights: Rights, relations: Iterable[str]) -> str:
-    """Say which relations are written and not read, why that cannot work, and what to say instead."""
-    names = sorted(relations)
-    what = names[0] if len(names) == 1 else "these"
-    may = f"may write {', '.join(names)} but not read {'it' if len(names) == 1 else 'them'}"
-    instead = f"read = {_listed({*(rights.reads or ()), *names})}, or take {what} out of write"
-    if rights.writes is None:
-        may = f"may write everything but not read {', '.join(names)}"
-        instead = 'read = "*", or list in write what it may read'
-    return (
-        f"{rights.site} {may}, and would send nothing: a site reads a relation before it sends rows of it; "
-        f"say {instead}"
-    )
 
 
 def told_lacking(rights: Rights, needs: dict[str, tuple[str, ...]]) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from everview.errors import DataError
 from everview.language.program import Program
-from everview.replication.grants import lacking, told_lacking, told_unreadable, unreadable
+from everview.replication.grants import lacking, told_lacking
 from everview.replication.rights import ALL, Rights
 from everview.replication.tokens import hash_of
 
@@ -133,12 +133,9 @@ class Tokens:
         return entries
 
     def _look_at(self, number: int, rights: Rights) -> None:
-        """Refuse what cannot work, and warn of what may be less than was meant."""
+        """Warn of what may be less than was meant."""
         if self._program is None:
             return
-        refused = unreadable(self._program, rights)
-        if refused:
-            raise DataError(f"{self._where(number)}: {told_unreadable(rights, refused)}")
         needs = lacking(self._program, rights)
         if needs:
             log.warning("%s: %s", self._where(number), told_lacking(rights, needs))

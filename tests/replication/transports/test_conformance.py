@@ -70,9 +70,9 @@ def _few(monkeypatch):
 
 
 @pytest.mark.usefixtures("_few")
-@pytest.mark.parametrize("link", [memory, folder, http], ids=lambda link: link.__name__)
+@pytest.mark.parametrize("link", [memory, http], ids=lambda link: link.__name__)
 def test_transports_ask_nothing_else_of_a_replica(link):
-    """The replica of these tests has only what transports may ask for."""
+    """The replica of these tests has only what transports may ask for; a folder asks for a store's files."""
     check_transport(link, FakeParty)
 
 

@@ -78,9 +78,6 @@ class Host:
     def why(self, view, row):
         return Witnesses(self.reading).why(view, row)
 
-    def count(self, table):
-        return self.store.writer.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-
     @property
     def cores(self):
         return list(self.store.engine.received.values())

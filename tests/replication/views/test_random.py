@@ -10,7 +10,6 @@ from tests.replication.views.hosts import Host, assert_shows, program
 
 VIEWS = {
     "projection": "SELECT b FROM r",
-    "selection": "SELECT a, b FROM r WHERE a > b",
     "either": "SELECT a FROM r WHERE a > 1 UNION ALL SELECT b FROM r UNION ALL SELECT b FROM s",
     "join": "SELECT r.a, s.d FROM r JOIN s ON r.b = s.b",
     "self_join": "SELECT x.a, y.b FROM r AS x JOIN r AS y ON x.b = y.a",
@@ -23,8 +22,6 @@ VIEWS = {
     "bag": "SELECT g.x, r.b FROM g JOIN r ON r.a = g.x WHERE r.b > 0",
     "bag_total": "SELECT r.b, count(*) AS n, sum(g.x) AS t FROM g JOIN r ON r.a = g.x GROUP BY r.b",
     "bag_twice": "SELECT x.x FROM g AS x JOIN g AS y ON x.x = y.x",
-    "constant": "SELECT a FROM r WHERE a > 1 UNION ALL SELECT 7",
-    "different": "SELECT DISTINCT x.n FROM k AS x JOIN r ON r.a = x.n",
     "difference": "SELECT a FROM r EXCEPT SELECT x FROM w WHERE x > 1",
     "left": "SELECT r.a, k.n FROM r LEFT JOIN k ON k.id = r.b AND k.n > 1",
 }
@@ -55,7 +52,8 @@ class World:
             self.rng.choice(self.hosts).reopen()
         else:
             one, other = self.rng.sample(self.hosts, 2)
-            meanwhile = self.rng.choice([None, lambda: self.write(self.rng.choice(self.hosts[:2]))])
+            late = iter(self.rng.choices(self.hosts[:2], k=self.rng.randrange(4)))
+            meanwhile = lambda: [self.write(host) for host in [next(late, None)] if host]
             one.read(other, self.rng.choice([None, None, None, 2, 3, 5]), meanwhile)
 
     def write(self, host):
@@ -94,23 +92,3 @@ def test_after_healing_every_view_is_its_query(name, tmp_path):
                 world.step()
             world.heal()
             world.check()
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_whoever_reads_one_site_alone_shows_what_that_has(name, tmp_path):
-    rng = random.Random(name)
-    holder = Host(_program(name), "holder", path=tmp_path / "holder.db", cells=30)
-    host = Host(_program(name), "host", {"v", "also"}, tmp_path / "host.db", cells=30)
-    far = Host(_program(name), "far", {"v"}, tmp_path / "far.db")
-    world = World.__new__(World)
-    world.rng = rng
-    for _ in range(60):
-        world.write(holder)
-        if rng.random() < 0.1:
-            rng.choice([holder, host, far]).reopen()
-        if rng.random() < 0.4:
-            host.read(holder)
-            assert_shows(host, holder)
-            if rng.random() < 0.5:
-                host.read(far) if rng.random() < 0.5 else far.read(host)
-                assert_shows(far, holder)

@@ -17,7 +17,6 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.statetable import StateTable
 from everview.engines.sqlite.derived.reduced import Reduced
-from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.rows.add_wins import AddWinsRows
 from everview.engines.sqlite.rows.bags import BagRows
 from everview.engines.sqlite.rows.base import GONE, TEMPORARY, Arrived, StoredRows
@@ -25,6 +24,7 @@ from everview.engines.sqlite.rows.dots import site_of
 from everview.engines.sqlite.rows.keyed import KeyedRows
 from everview.engines.sqlite.rows.serving import NO_DIGEST
 from everview.engines.sqlite.rows.sets import SetRows
+from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.rows.taking import TAKING
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.relations import Semantics

@@ -17,8 +17,8 @@ from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derived.hollow import HollowRows
 from everview.engines.sqlite.derived.telling import Place, Told
 from everview.engines.sqlite.measuring import Bound, fetch, long_columns
-from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.rows.base import GONE
+from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
 from everview.planner.branches import Branch

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from everview.engines.sqlite.integers import within
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.grouped import GroupedRows
+from everview.engines.sqlite.stamps import GREATEST
+from everview.errors import WireError
 from everview.language.relations import Relation
 
 
@@ -29,6 +32,9 @@ class KeyedRows(GroupedRows):
     @property
     def replaces(self) -> bool:
         return True
+
+    def check(self, columns: Sequence[Sequence[Any]]) -> None:
+        check_stamps(self.relation, columns[-1])
 
     def insert(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], commit: Commit) -> int:
         """Replace the rows of these keys; of several rows for one key the last counts."""
@@ -65,6 +71,12 @@ class KeyedRows(GroupedRows):
             f"ON CONFLICT ({', '.join(self.table.key())}) DO UPDATE SET "
             f"{', '.join(f'{name} = excluded.{name}' for name in names)} WHERE dot <> excluded.dot"
         )
+
+
+def check_stamps(relation: Relation, stamps: Sequence[int]) -> None:
+    """Raise WireError for a stamp that no clock comes to."""
+    if not within(stamps, 0, GREATEST):
+        raise WireError(f"a stamp of {relation.name} is beyond reason", where="value")
 
 
 def last_of(relation: Relation, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:

@@ -13,8 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.rows.commit import Commit
+from everview.engines.sqlite.integers import within
 from everview.engines.sqlite.rows.base import Arrived
 from everview.engines.sqlite.rows.grouped import GroupedRows
+from everview.errors import WireError
+from everview.language.limits import LONGEST
 from everview.language.relations import Relation
 
 
@@ -77,6 +80,10 @@ class SetRows(GroupedRows):
             ledger.advance(connection, partition, staged, commit.version)
             commit.grown = True
         return count
+
+    def check(self, columns: Sequence[Sequence[Any]]) -> None:
+        if not within(columns[-1], 1, LONGEST):
+            raise WireError(f"a causal length of {self.relation.name} is beyond reason", where="value")
 
     def _drop_dead(self, connection: sqlite3.Connection, before: int, arrived: Arrived) -> None:
         lengths = arrived.columns[-1]
