@@ -43,12 +43,9 @@ def fleet(tmp_path):
         site.close()
 
 
-
 @pytest.mark.parametrize("seed", range(5))
 def test_random_worlds(seed, tmp_path):
     run(seed, tmp_path)
-
-
 
 
 def test_what_both_declare_goes_both_ways(fleet):
@@ -193,12 +190,6 @@ def test_a_wider_relation_in_a_folder(fleet, tmp_path):
     for site in (old, new, old):
         site.sync(stick)
     assert old.rows("r") == new.rows("r")
-
-
-
-
-
-
 
 
 def test_published_views_are_exchanged_where_they_say_the_same(fleet):

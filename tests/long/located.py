@@ -4,12 +4,12 @@ import random
 import tempfile
 from pathlib import Path
 
+from tests.located.model.worlds import random_counting, random_provenance
 from tests.located.programs import CIRCLE, PROGRAMS, writable
 from tests.located.test_cores import MODES
 from tests.located.test_nodes import storm
 from tests.located.test_random_programs import run as random_program
 from tests.located.worlds import World
-from tests.located.model.worlds import random_counting, random_provenance
 
 FAULTS = ["write", "sync", "sync", "deafen"]
 STORMS = {

@@ -1,7 +1,6 @@
 """Two and three sites, every kind of relation, every order of meeting."""
 
 import itertools
-import logging
 
 import pytest
 from tests.replication.sites import PROGRAM, World, assert_equal, contents, talk

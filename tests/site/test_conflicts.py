@@ -185,9 +185,7 @@ def test_plain_clients_read_conflicts(tmp_path: Path) -> None:
 def test_it_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
     one, _ = full_conflict(tmp_path / "one.db")
     one.close()
-    again = ev.Site(
-        Store(str(tmp_path / "one.db"), None, "", hosts=["orders", "person", "unpaid"])
-    )
+    again = ev.Site(Store(str(tmp_path / "one.db"), None, "", hosts=["orders", "person", "unpaid"]))
     assert len(again.conflicts("orders")) == len(again.conflicts("person")) == 1
     assert len(again.query("SELECT * FROM everview.conflicts")) == 2
 

@@ -4,7 +4,8 @@ A relation that is declared with an event time and its sources is written by the
 and each closes windows. `everview_closed` has, by source and relation, how far it has closed and what it had
 written by then; it travels like any relation. `everview_progress` is each site's own: how far a source has
 closed *and* all that it wrote by then is here. `everview_late_…` has what came to the owner's door too late.
-Into `everview_participants` writes every store that has such relations; a source that was put back asks these.
+Every store that has such relations writes itself into `everview_participants`; a source that was put back
+asks these.
 """
 
 from __future__ import annotations

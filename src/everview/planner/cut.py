@@ -108,9 +108,7 @@ class _Found:
     whole: list[str] = field(default_factory=list)
 
 
-def _found(
-    view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str]
-) -> _Found:
+def _found(view: str, plan: Plan, relations: Mapping[str, Relation], opaque: frozenset[str]) -> _Found:
     whole = {name for name, relation in relations.items() if relation.semantics in WHOLE} | opaque
     owned = {name for name, relation in relations.items() if relation.owner is not None}
     all_found = _Found()

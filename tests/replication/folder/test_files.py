@@ -12,8 +12,8 @@ from everview.language.program import Program
 from everview.replication.cuts import files as cut_files
 from everview.replication.transports import folder as folders
 from everview.replication.transports import framed
-from everview.replication.transports.framed import Frames, write_framed
 from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.framed import Frames, write_framed
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.replication.stores import Peer
+
 import everview as ev
 from everview.engines.sqlite.writing import Writing
-from tests.replication.stores import Peer
 
 OWNED = ev.Program.parse("""
     CREATE TABLE o (who TEXT, a BIGINT) WITH (owner = 'who');

@@ -6,7 +6,6 @@ import itertools
 import random
 
 import pytest
-
 from tests.replication.stores import RELATIONS, VIEWS, Peer, some_rows
 
 

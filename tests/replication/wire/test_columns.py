@@ -14,7 +14,7 @@ from everview.replication.wire.columns import decode_column, encode_column
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.integers(0, 60).flatmap(lambda count: columns(count)))
+@given(st.integers(0, 60).flatmap(columns))
 def test_a_column_comes_back_as_it_was(column):
     back = decode_column(memoryview(encode_column(column, None)), len(column), [])
     assert list(map(exact, back)) == list(map(exact, column))

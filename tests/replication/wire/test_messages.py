@@ -185,5 +185,3 @@ def test_bytes_that_were_changed_are_refused_or_read_and_nothing_else():
         except WireError:
             pass
     assert 100 < read < 2900
-
-

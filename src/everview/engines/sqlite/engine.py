@@ -19,9 +19,9 @@ from everview.engines.sqlite.derived.reduced import Reduced
 from everview.engines.sqlite.derived.sources import HollowSource
 from everview.engines.sqlite.derived.telling import Teller
 from everview.engines.sqlite.hosting import held_relations, received_cores
-from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.authorship import Authorship
 from everview.engines.sqlite.rows.base import StoredRows
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.conflicts import conflict_rows, conflicts_view
 from everview.engines.sqlite.rows.owned import OwnedRows
 from everview.engines.sqlite.rows.published import (
@@ -266,6 +266,12 @@ class Engine:
     def hollow(self) -> dict[str, StoredRows]:
         """What is kept here of views' inputs, by stream."""
         return {hollow.stream: hollow for core in self.received.values() for hollow in core.inputs}
+
+    @cached_property
+    def joined_elsewhere(self) -> frozenset[str]:
+        """The relations that are here, and that others join with what is not: what comes of that comes back."""
+        joins = (join for core in self.received.values() for join in core.joins)
+        return frozenset(atom.name for join in joins for atom in join.branch.atoms) & self.relations.keys()
 
     def written_in(self, stream: str) -> str:
         """Return the stream in which a store's own rows are written that another one tells of."""

@@ -54,17 +54,19 @@ def publication_status(
 ) -> dict[str, dict[str, Any]]:
     """Return of published views and partial aggregates who writes them, and whether a namesake does, too."""
     published, partials = {}, {}
-    for stream, rows in {**engine.published, **engine.partials}.items():
-        author, marks = engine.authors.get(stream), rows.marks(connection)
-        said = {
+
+    def said(stream: str) -> dict[str, Any]:
+        author = engine.authors.get(stream)
+        return {
             "publishes": author is not None and author.is_own(connection, site),
             "contested": author is not None and author.is_contested(connection, site, now_us),
         }
-        if stream in engine.published:
-            epoch = max((epoch for _, epoch, _ in marks), default=0)
-            published[rows.view.name] = {"authority": rows.authority, "epoch": epoch, **said}
-        else:
-            receives = stream in engine.exchange.partials
-            owners = sorted(owner for owner, *_ in marks)
-            partials[rows.partials.view] = {"receives": receives, "owners": owners, **said}
+
+    for stream, view in engine.published.items():
+        epoch = max((epoch for _, epoch, _ in view.marks(connection)), default=0)
+        published[view.view.name] = {"authority": view.authority, "epoch": epoch, **said(stream)}
+    for stream, rows in engine.partials.items():
+        owners = sorted(owner for owner, *_ in rows.marks(connection))
+        receives = stream in engine.exchange.partials
+        partials[rows.partials.view] = {"receives": receives, "owners": owners, **said(stream)}
     return {"published": published, "partials": partials}

@@ -18,6 +18,6 @@ STORE_DDL = (
     *PEERS_DDL,
     *REFUSED_DDL,
 )
-"""`everview_store` has one row: `version` and `clock` are of the last commit, `shown` is the last that a peer may
-have seen, and `file` tells the file that this is from a copy of it.
+"""`everview_store` has one row: `version` and `clock` are of the last commit, `shown` is the last that a peer
+may have seen, and `file` tells the file that this is from a copy of it.
 """

@@ -29,7 +29,6 @@ from everview.language.program import Program
 MEMORY = ":memory:"
 
 
-
 class Store:
     """A site's database."""
 
@@ -193,7 +192,8 @@ class Store:
     def read_identity(self, connection: sqlite3.Connection) -> None:
         """Read who this is: another process may have found that the store went back in time."""
         self.incarnation, number = connection.execute(
-            f"SELECT s.incarnation, d.number FROM {STORE} AS s JOIN {SITES} AS d ON d.incarnation = s.incarnation"
+            f"SELECT s.incarnation, d.number FROM {STORE} AS s "
+            f"JOIN {SITES} AS d ON d.incarnation = s.incarnation"
         ).fetchone()
         if number != self.ledger.site:
             self.ledger.forget()

@@ -10,6 +10,7 @@ import enum
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from operator import add, ne
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,17 +18,17 @@ from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import number_of, site_of
 from everview.engines.sqlite.rows.ledger import Partition
-from everview.engines.sqlite.rows.serving import Mode, Removals, Rows
 from everview.engines.sqlite.rows.refusals import not_the_owners, note_refused, without_successor
+from everview.engines.sqlite.rows.serving import Mode, Removals, Rows
 from everview.engines.sqlite.rows.taking import Part, Taking, trim_log, undo
 from everview.errors import WireError
 from everview.language.windowed import CLOSED
 from everview.replication.cuts.checks import check_columns
 from everview.replication.cuts.derivations import take_derivations
 from everview.replication.cuts.sites import Named, beginnings
+from everview.replication.protocol.messages import Columns, Message, News, Place, Share
 from everview.replication.protocol.programs import Programs
 from everview.replication.windows.closing import TOO_LATE
-from everview.replication.protocol.messages import Columns, Message, News, Place, Share
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
@@ -61,10 +62,12 @@ class Question(Protocol):
     """
 
     @property
-    def news(self) -> News | None: ...
+    def news(self) -> News | None:
+        """What was named as changed."""
 
     @property
-    def repairs(self) -> frozenset[str]: ...
+    def repairs(self) -> frozenset[str]:
+        """The streams that are read again whole."""
 
 
 def apply(
@@ -78,14 +81,12 @@ def apply(
     rights: Rights,
 ) -> Outcome:
     """Apply a cut whose last page has come."""
-    page, store, commit = last.page, replica.store, replica.writing.commit
+    page, store = last.page, replica.store
     assert page is not None
     numbers = named.learn(connection)
-    written = {
-        share.place.stream: store.engine.written_in(share.place.stream)
-        for share in page.shares
-        if share.place.stream in replica.shares and replica.may_take(share.place.stream, rights)
-    }
+    store.ledger.load(connection)  # another process may have written
+    streams = {share.place.stream for share in page.shares} & replica.shares.keys()
+    written = {one: store.engine.written_in(one) for one in streams if replica.may_take(one, rights)}
     behind = [
         written[share.place.stream]
         for share in page.shares
@@ -95,58 +96,11 @@ def apply(
     if behind:
         replica.rewound(connection, behind)
         return Outcome.REWOUND
+    applying = _Applying(replica, connection, last, columns, named, staging, question.repairs)
     pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
-    for share, own_columns in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):
-        if share.place.stream not in written or share.place.value:
-            continue
-        stored = replica.shares[share.place.stream]
-        partition = store.ledger.partition(connection, share.place.stream)
-        vector = named.vector(share.vector, numbers)
-        if vector.get(store.ledger.site, 0) > store.ledger.written(written[share.place.stream]):
-            _alarm(
-                replica, connection, share, named, "is said by %s to have more of this store than it wrote"
-            )
-            continue
-        removals = _removals(share, own_columns, named)
-        part = Part(stored, partition, vector, removals, share.place.stream in question.repairs)
-        taking = Taking(connection, commit, part)
-        changed = taking.remove()
-        refused: list[int] = []
-        late: list[int] = []
-        for rows in _rows(
-            share, stored, named, last, columns, staging, connection, taking.had, replica.programs
-        ):
-            if not rows.dots:
-                continue
-            taking.add(rows)
-            refused += not_the_owners(connection, stored, rows)
-            if replica.closing is not None and not part.repairs:
-                late += replica.closing.too_late(stored, rows, taking.had)
-            if changed:
-                stored.net(connection)
-            changed = False
-            store.engine.propagate(connection, (stored.delta,), replica.writing.collect, shrinks=True)
-        if changed:
-            store.engine.propagate(connection, (stored.delta,), replica.writing.collect, shrinks=True)
-        if followed := stored.follow(connection):
-            store.engine.propagate(connection, followed, replica.writing.collect, shrinks=True)
-        digest = taking.finish()
-        lost = without_successor(connection, stored, taking.lost)
-        if lost and replica.closing is not None:
-            lost = replica.closing.take_back(stored, lost)
-        if lost:
-            # Only their owner can write them again.
-            store.engine.insert(connection, stored.stream, lost, commit, replica.writing.collect)
-            serving.forget_digest(connection, partition.number)
-        if refused:
-            why = f"only the site named in {stored.relation.owner} writes such rows"
-            _undo(replica, connection, stored, partition, refused, named, why)
-        if late := [one for one in late if one not in refused]:
-            _undo(replica, connection, stored, partition, late, named, TOO_LATE)
-        _compare(replica, connection, share, digest, vector, partition.number, named)
-        trim_log(connection, stored, partition.number)
-        if replica.closing is not None and share.place.stream == CLOSED:
-            replica.closing.step_aside()  # before what others have refused is gone
+    for share, own in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):
+        if share.place.stream in written and not share.place.value:
+            applying.take(share, own, written[share.place.stream])
     received = store.engine.received
     cores = {name: core for name, core in received.items() if replica.may_take(name, rights)}
     take_derivations(replica, connection, last, columns, named, staging, cores)
@@ -158,6 +112,87 @@ def apply(
     if replica.closing is not None:
         replica.closing.heard(share.place.stream for share in page.shares)
     return Outcome.APPLIED
+
+
+@dataclass(frozen=True, slots=True)
+class _Applying:
+    """A cut that is being applied, partition by partition."""
+
+    replica: Replica
+    connection: sqlite3.Connection
+    last: Message
+    columns: list[Columns]
+    named: Named
+    staging: Pages
+    repairs: frozenset[str]
+
+    def take(self, share: Share, columns: Columns, written: str) -> None:
+        """Apply what the cut has of a partition; the store's own rows of it are written in a stream."""
+        replica, connection, store = self.replica, self.connection, self.replica.store
+        stored = replica.shares[share.place.stream]
+        partition = store.ledger.partition(connection, share.place.stream)
+        vector = self.named.vector(share.vector, self.named.numbers)
+        if vector.get(store.ledger.site, 0) > store.ledger.written(written):
+            what = "is said by %s to have more of this store than it wrote"
+            _alarm(replica, connection, share, self.named, what)
+            return
+        removals = _removals(share, columns, self.named)
+        part = Part(stored, partition, vector, removals, share.place.stream in self.repairs)
+        taking = Taking(connection, replica.writing.commit, part)
+        refused, late = self._take_rows(share, stored, part, taking)
+        digest = taking.finish()
+        self._take_back(stored, partition, taking)
+        if refused:
+            why = f"only the site named in {stored.relation.owner} writes such rows"
+            _undo(replica, connection, stored, partition, refused, self.named, why)
+        if late := [one for one in late if one not in refused]:
+            _undo(replica, connection, stored, partition, late, self.named, TOO_LATE)
+        _compare(replica, connection, share, digest, vector, partition.number, self.named)
+        trim_log(connection, stored, partition.number)
+        if replica.closing is not None and share.place.stream == CLOSED:
+            replica.closing.step_aside()  # before what others have refused is gone
+
+    def _take_rows(
+        self, share: Share, stored: StoredRows, part: Part, taking: Taking
+    ) -> tuple[list[int], list[int]]:
+        """Remove what went and add what came; return the rows that are not their owners', and late ones."""
+        replica, connection = self.replica, self.connection
+        changed = taking.remove()
+        refused: list[int] = []
+        late: list[int] = []
+        pages = (self.last, self.columns, self.staging, connection, taking.had, replica.programs)
+        for rows in _rows(share, stored, self.named, *pages):
+            if not rows.dots:
+                continue
+            taking.add(rows)
+            refused += not_the_owners(connection, stored, rows)
+            if replica.closing is not None and not part.repairs:
+                late += replica.closing.too_late(stored, rows, taking.had)
+            if changed:
+                stored.net(connection)
+            changed = False
+            self._carry((stored.delta,))
+        if changed:
+            self._carry((stored.delta,))
+        if followed := stored.follow(connection):
+            self._carry(followed)
+        return refused, late
+
+    def _carry(self, deltas: tuple[str, ...]) -> None:
+        """Carry what has changed through all views."""
+        engine, collect = self.replica.store.engine, self.replica.writing.collect
+        engine.propagate(self.connection, deltas, collect, shrinks=True)
+
+    def _take_back(self, stored: StoredRows, partition: Partition, taking: Taking) -> None:
+        """Write rows of this site's own again that somebody else has removed: nobody else can."""
+        replica = self.replica
+        lost = without_successor(self.connection, stored, taking.lost)
+        if lost and replica.closing is not None:
+            lost = replica.closing.take_back(stored, lost)
+        if lost:
+            commit, collect = replica.writing.commit, replica.writing.collect
+            replica.store.engine.insert(self.connection, stored.stream, lost, commit, collect)
+            serving.forget_digest(self.connection, partition.number)
 
 
 def _undo(

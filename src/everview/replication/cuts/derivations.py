@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from everview.engines.sqlite.derived.telling import Place as Spot
-from everview.engines.sqlite.derived.telling import Teller, Told
+from everview.engines.sqlite.derived.telling import Most, Teller, Told
 from everview.engines.sqlite.integers import is_same
 from everview.engines.sqlite.parts import value
 from everview.engines.sqlite.rows import serving
@@ -58,6 +58,7 @@ def give_derivations(
     naming: Naming,
     cells: int,
     room: int,
+    reader: int,
 ) -> tuple[Page, list[Columns]]:
     """Return a page that has all rows with derivations as well, as far as there is room for them."""
     derived: list[Derived] = []
@@ -73,7 +74,7 @@ def give_derivations(
             if not done:
                 places.append(list(after))
                 continue
-            told = run.read(connection, _since(connection, ask), after, max(cells // run.width, 1), room)
+            told = run.read(connection, _since(connection, ask), after, Most(max(cells // run.width, 1), room, reader))
             if told.rows:
                 derived.append(Derived(resume.core, told.branch, len(told.rows)))
                 found.append(_columns(told, naming))
@@ -155,7 +156,7 @@ def take_derivations(
     engine, commit = replica.store.engine, replica.writing.commit
     for core in cores.values():
         for join, found in _found(connection, core, last, columns, named, staging):
-            if join.add(connection, found, commit.version):
+            if join.add(connection, found, named.numbers[0], commit.version):
                 commit.grown = True
             engine.propagate(connection, (core.delta,), replica.writing.collect, shrinks=False)
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Mapping
 from operator import sub
 
-from everview.engines.sqlite.derived.telling import Teller
+from everview.engines.sqlite.derived.telling import NOBODY, Teller
 from everview.engines.sqlite.rows import serving
 from everview.engines.sqlite.rows.ledger import Ledger, vector
 from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
@@ -56,7 +56,7 @@ def give(
         return page, columns
     used = sum(share.rows * len(one.rows) for share, one in zip(page.shares, columns, strict=True))
     given = connection, tellers, ask, page, columns, naming
-    return give_derivations(*given, max(cells - used, cells // 8), PAGE_BYTES)
+    return give_derivations(*given, max(cells - used, cells // 8), PAGE_BYTES, known.get(0, NOBODY))
 
 
 def page_for(

@@ -59,7 +59,8 @@ class Staging:
     def add(self, staged: Staged, data: bytes) -> None:
         """Keep a page, as it came, and how far the cut has come with it."""
         self._connection.execute(
-            f"INSERT INTO {PAGES} SELECT ?1, ifnull(max(number), 0) + 1, ?2, ?3 FROM {PAGES} WHERE sender = ?1",
+            f"INSERT INTO {PAGES} SELECT ?1, ifnull(max(number), 0) + 1, ?2, ?3 FROM {PAGES} "
+            "WHERE sender = ?1",
             (self._sender, msgspec.msgpack.encode(staged), data),
         )
 

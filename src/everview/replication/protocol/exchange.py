@@ -45,6 +45,8 @@ class Exchange:
         self._came = 0
         self._again = 0
         self._introduced = False
+        self._gave: set[str] = set()
+        """The streams of which rows were given."""
         self._has_told = False
         """Whether the first message has said what has changed here."""
 
@@ -91,7 +93,7 @@ class Exchange:
         if renewed:
             return self._anew()
         self._progress()
-        return self._reply(message, named, taken, begun=begun)
+        return self._reply(message, named, taken)
 
     def _is_behind(self, message: Message) -> bool:
         assert message.greeting is not None
@@ -102,7 +104,7 @@ class Exchange:
         return behind
 
     def _is_met_elsewhere(self, named: Named) -> bool:
-        """Whether it was read before, and greeted as a stranger: it has to hear how far, for it may be behind."""
+        """Whether it was read before, and greeted as a stranger: it has to hear how far it was read."""
         if self._repairs or named.sender == self._greeted:
             return False
         with self._replica.store.exclusive():
@@ -117,7 +119,7 @@ class Exchange:
             )
         return self.open()
 
-    def _reply(self, message: Message, named: Named, taken: Outcome | None, *, begun: bool) -> bytes | None:
+    def _reply(self, message: Message, named: Named, taken: Outcome | None) -> bytes | None:
         replica = self._replica
         with replica.telling() as connection:
             naming = Naming(connection, replica.store.ledger.site)
@@ -146,15 +148,17 @@ class Exchange:
                 page, columns, missed = replica.give(connection, message, naming, ALL)
                 news = missed or news
                 self._given = page.done
-            refused = replica.refusals_for(connection, naming, named.sender)
+                self._gave |= {share.place.stream for share in page.shares if share.rows or share.gone}
+            refused = replica.refusals_for(naming, named.sender)
             if ask is None and news is None and page is None and not refused:
                 replica.note_address(self._peer, named.sender)
-                return None
+                derived, self._gave = not self._gave.isdisjoint(replica.store.engine.joined_elsewhere), set()
+                return self.open() if derived else None
             told = replica.message(naming, ask=ask, news=news, page=page, columns=columns, refused=refused)
             return self._sent(told, page)
 
     def _asks_at_once(self, message: Message) -> bool:
-        """Whether the first message's news were enough; a listener that has read less does not ask by them."""
+        """Whether the first message's news were enough: a listener that has read less does not ask."""
         return self._has_told and message.ask is not None
 
     def _count(self, page: Page, taken: Outcome) -> None:

@@ -74,7 +74,7 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class News(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The partitions that have changed since a cursor; it is the reader's, or the start where that is void."""
+    """The partitions that have changed since a cursor: the reader's, or the start where that is void."""
 
     since: Cursor
     scope: Count
@@ -173,7 +173,7 @@ class Undone(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One message. `sites` are incarnations, the first is the sender's own; `names` are what they are called."""
+    """One message. `sites` are incarnations, the sender's own first; `names` are what they are called."""
 
     program: bytes
     sites: list[Incarnation]
@@ -209,4 +209,5 @@ class DerivedColumns(Columns, frozen=True):
 
     @property
     def all(self) -> tuple[Sequence[Any], ...]:
+        """The columns in the order in which they travel."""
         return tuple(self.rows)

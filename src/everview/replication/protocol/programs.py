@@ -1,8 +1,9 @@
 """Programs: sites that run different ones exchange what both declare alike.
 
-A relation that is wider on one side, by nullable columns at its end, goes from the narrower side to the wider,
-with NULLs in these columns. It does not go the other way: a narrower site could neither keep the values nor
-pass them on. What only one of two programs declares is to the other a stream that it does not host.
+A relation that is wider on one side, by nullable columns at its end, goes from the narrower side to the
+wider, with NULLs in these columns. It does not go the other way: a narrower site could neither keep the
+values nor pass them on. What only one of two programs declares is to the other a stream that it does not
+host.
 """
 
 from __future__ import annotations

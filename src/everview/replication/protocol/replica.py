@@ -1,7 +1,8 @@
 """A site's store as others meet it: what it says, asks, gives and takes.
 
-It reads and takes cuts (`cuts/`), and speaks for the store. Dialling is `exchange`'s affair; what is said here
-holds for both sides. Whoever may only read has its vectors and cursors used for the answer and forgotten.
+It reads and takes cuts (`cuts/`), and speaks for the store. Dialling is `exchange`'s affair; what is said
+here holds for both sides. Whoever may only read has its vectors and cursors used for the answer, and
+forgotten.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from everview.engines.sqlite.publications import publication_status
 from everview.engines.sqlite.derived.reduced import core_of
+from everview.engines.sqlite.publications import publication_status
 from everview.engines.sqlite.rows import identity, ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.lineage import Lineage, Strange
@@ -24,12 +25,14 @@ from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, StoreError, SyncError, WireError
 from everview.language.windowed import CLOSED
+from everview.planner.published import view_of
 from everview.replication.cuts.applying import Outcome, apply
 from everview.replication.cuts.derivations import resumes
 from everview.replication.cuts.giving import PAGE_CELLS, give
 from everview.replication.cuts.sites import Named, Naming
 from everview.replication.cuts.staging import Staged, Staging, key
 from everview.replication.denying import Withheld
+from everview.replication.grants import needed
 from everview.replication.protocol.heard import Heard
 from everview.replication.protocol.messages import (
     START,
@@ -104,7 +107,7 @@ class Replica:
         self._born: set[str] = set()
         """The incarnations that this process took: of these nobody can know more than it does."""
         self._former: dict[int, dict[str, int]] = {}
-        """Sites that this store was when it turned out to have gone back: their last numbers before, by stream."""
+        """Sites that this store was when it turned out to have gone back → their last numbers, by stream."""
         self.closing: Closing | None = None
         if CLOSED in self.shares:
             self.closing = writing.door = Closing(store, writing)
@@ -279,6 +282,7 @@ class Replica:
     def is_overtaken(self, connection: sqlite3.Connection, stream: str, seen: Mapping[int, int]) -> bool:
         """Whether somebody has seen more of what this store wrote to a stream than it knows of."""
         own = self.store.ledger
+        own.load(connection)
         if self.incarnation not in self._born and seen.get(own.site, 0) > own.written(stream):
             return True
         mine = ledger.vector(connection, own.partition(connection, stream).number)
@@ -361,7 +365,7 @@ class Replica:
     def give(
         self, connection: sqlite3.Connection, message: Message, naming: Naming, rights: Rights
     ) -> tuple[Page, list[Columns], News | None]:
-        """Answer what a message asks for; the cut does not end while there is news that changes the question."""
+        """Answer what a message asks for; a cut does not end while news change the question."""
         assert message.ask is not None
         tells = self.store.engine.tells
         shared = self.programs.shared(message.program, tells, given=True)
@@ -484,7 +488,7 @@ class Replica:
         told = self._refused_rows.setdefault(sender, [])
         told += [(stream, dot, why) for dot in dots[: _TOLD_REFUSALS - len(told)]]
 
-    def refusals_for(self, connection: sqlite3.Connection, naming: Naming, sender: str) -> list[Undone]:
+    def refusals_for(self, naming: Naming, sender: str) -> list[Undone]:
         """Return which rows of a sender's last cut were refused, once."""
         found = []
         for stream, dot, why in self._refused_rows.pop(sender, []):
@@ -493,7 +497,7 @@ class Replica:
         return found
 
     def hear_refusals(self, message: Message, named: Named, rights: Rights = ALL) -> None:
-        """Remember which rows that were given another has refused, as far as they are held and it may write."""
+        """Remember which rows another has refused, as far as they are held and it may write."""
         if not message.refused:
             return
         with self.store.writing() as connection:
@@ -620,18 +624,23 @@ class Replica:
         if message.greeting is None:
             return Withheld()
         reads = list(self.shares) if message.greeting.reads is None else message.greeting.reads
-        return Withheld(
-            tuple(name for name in reads if name in self.shares and not rights.may_read(name)),
-            tuple(name for name in self.shares if not rights.may_write(name)),
-        )
+        tells, names = self.store.engine.tells, list(self.store.program.names())
+        kept = {view_of(one) for one in reads if one in tells and not rights.may_read(one)}
+        refused = {view_of(one) for one in self.shares if not rights.may_write(one)}
+        return Withheld(tuple(filter(kept.__contains__, names)), tuple(filter(refused.__contains__, names)))
 
     def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:  # noqa: ARG002 - other replicas look
         """Return what this site wanted of a peer, by what that says to withhold."""
         with self.store.exclusive():
             ledger_ = self.store.ledger
             ledger_.load(self.store.writer.connection)
-            written = {one.stream for one in ledger_.partitions.values() if one.seen}
-        reads = (Denied("read", name) for name in told.reads if name in self.shares)
+            written = {view_of(one.stream) for one in ledger_.partitions.values() if one.seen}
+        needs, wanted = needed(self.store.engine.exchange), set(map(view_of, self.shares))
+        reads = (
+            Denied("read", name, tuple(view for view, others in needs.items() if name in others))
+            for name in told.reads
+            if name in wanted
+        )
         return (*reads, *(Denied("write", name) for name in told.writes if name in written))
 
     def status(self, *, counted: int = 0) -> dict[str, Any]:  # noqa: ARG002
@@ -707,7 +716,7 @@ class Replica:
             if page.done if page is not None else news is not None and not news.places:
                 self.heard.has(named.sender, serving.head(connection).version)
             greeting = self.greeting(connection, named.sender, rights) if greets or taken else None
-            refused = self.refusals_for(connection, naming, named.sender)
+            refused = self.refusals_for(naming, named.sender)
             return self.message(
                 naming,
                 greeting=greeting,

@@ -57,6 +57,9 @@ class Replica(Protocol):
     def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:
         """Return what this site wanted of a peer, by what that says to withhold."""
 
+    def extent(self, data: bytes) -> tuple[int, int]:
+        """Return how many rows a message brings, and up to which commit of its sender."""
+
     def wait(self, head: int, timeout: float) -> bool:
         """Wait until there is a commit after `head`; return whether there is."""
 

@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from everview.errors import SyncError
 from everview.replication.report import OnProgress, SyncReport
@@ -78,7 +78,7 @@ def reach(
             peer=name,
         )
     if scheme is None or not isinstance(peer, str):
-        return FolderTransport(Path(name))
+        return cast("Transport", FolderTransport(Path(name)))  # it asks a store for its files
     if scheme[1].lower() not in ("http", "https"):
         raise SyncError(f"{name}: peers are reached by http:// or https://, or in a folder", peer=name)
     # The client takes a tenth of a second to load; a folder does without.

@@ -1,1 +1,1 @@
-"""Columns of values as bytes, the frame around a message, and the check that values are as a store has them."""
+"""Columns of values as bytes, the frame around a message, and the check of values."""

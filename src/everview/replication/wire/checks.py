@@ -17,7 +17,6 @@ from everview.engines.sqlite.ids import Ids
 from everview.engines.sqlite.integers import Integers, within
 from everview.engines.sqlite.parts import PartColumn
 from everview.engines.sqlite.scalars.storage import NAN_TEXT, is_long, store_value
-from everview.errors import WireError
 from everview.language.identity import ID_BYTES
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
 

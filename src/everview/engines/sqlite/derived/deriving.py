@@ -17,7 +17,7 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.conditions import conditions
 from everview.engines.sqlite.circuits.names import BY
 from everview.engines.sqlite.circuits.select import Condition, Select, Source
-from everview.engines.sqlite.derived.telling import Place, Told
+from everview.engines.sqlite.derived.telling import Most, Place, Told
 from everview.engines.sqlite.measuring import Bound, fetch, long_columns
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.ledger import PARTITIONS, VECTORS
@@ -98,15 +98,15 @@ class DrivenRows:
         """How many values a derivation has."""
         return len(self.schema) + len(self.atoms)
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Place, limit: int, room: int) -> Told:
+    def read(self, connection: sqlite3.Connection, since: int, after: Place, most: Most) -> Told:
         """Return derivations of versions above `since`, from a place on."""
         if len(after) == len(self.atoms) + 1:
-            found = connection.execute(self._next, (*after, limit))
+            found = connection.execute(self._next, (*after, most.rows))
         else:
-            found = connection.execute(self._first, (max(since, *after[:1], 0), limit))
-        rows, used = fetch(found, Bound(limit, room, long_columns(self.schema)))
+            found = connection.execute(self._first, (max(since, *after[:1], 0), most.rows))
+        rows, used = fetch(found, Bound(most.rows, most.size, long_columns(self.schema)))
         reached = None
-        if rows and (len(rows) == limit or used >= room):
+        if rows and (len(rows) == most.rows or used >= most.size):
             *dots, version = rows[-1][len(self.schema) :]
             mine = dots.pop(self.driver)
             reached = (version, mine, *dots)

@@ -15,7 +15,7 @@ from typing import Any
 
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.derived.hollow import HollowRows
-from everview.engines.sqlite.derived.telling import Place, Told
+from everview.engines.sqlite.derived.telling import Most, Place, Told
 from everview.engines.sqlite.measuring import Bound, fetch, long_columns
 from everview.engines.sqlite.rows.base import GONE
 from everview.engines.sqlite.rows.staging import pour
@@ -59,7 +59,7 @@ class JoinedRows:
         """Return what creates its table. The key serves the first position; see `_index`."""
         fields = [f"{c} {column_type(f.type)}" for c, f in zip(self.cells, self.schema, strict=True)]
         fields += [f"{name} INTEGER NOT NULL" for name in self.names]
-        fields += ["hidden INTEGER NOT NULL", "version INTEGER NOT NULL"]
+        fields += ["hidden INTEGER NOT NULL", "source INTEGER NOT NULL", "version INTEGER NOT NULL"]
         key = f"PRIMARY KEY ({', '.join(self.names)})"
         return [f"CREATE TABLE {self.table} ({', '.join([*fields, key])}) WITHOUT ROWID"]
 
@@ -79,19 +79,22 @@ class JoinedRows:
 
     # Derivations that come.
 
-    def add(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], version: int) -> int:
+    def add(
+        self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], source: int, version: int
+    ) -> int:
         """Add derivations that are new, of rows that are held; return how many.
 
-        They are given as columns, the names last. Mostly all of them are new, and nothing is hidden.
+        They are given as columns, the names last. Mostly all of them are new, and nothing is hidden. The
+        source is the site that told them: it is not told them again.
         """
         (before,) = connection.execute(f"SELECT ifnull(max(rowid), 0) FROM {self.delta}").fetchone()
         staged = f"INSERT INTO {self.delta} ({', '.join(('w', *self.cells, *self.names))})"
         pour(connection, lambda values: f"{staged} {values}", rows, 1)
         connection.execute("SAVEPOINT derived")
-        count = connection.execute(self._store, (before, version)).rowcount
+        count = connection.execute(self._store, (before, source, version)).rowcount
         if count < len(rows[0]) or self._is_crowded(connection):
             connection.execute("ROLLBACK TO derived")
-            count = self._sort_out(connection, before, version)
+            count = self._sort_out(connection, (before, source, version))
         connection.execute("RELEASE derived")
         return count
 
@@ -100,7 +103,7 @@ class JoinedRows:
 
     @cached_property
     def _into(self) -> str:
-        listed = ", ".join((*self.cells, *self.names, "hidden", "version"))
+        listed = ", ".join((*self.cells, *self.names, "hidden", "source", "version"))
         return f"INSERT OR IGNORE INTO {self.table} ({listed})"
 
     @cached_property
@@ -111,27 +114,28 @@ class JoinedRows:
             at.is_named(f"d.{name}", beside=False)
             for name, at in zip(self.names, self.positions, strict=True)
         )
-        return f"{self._into} SELECT {listed}, 0, ?2 FROM {self.delta} AS d WHERE d.rowid > ?1 AND {held}"
+        return f"{self._into} SELECT {listed}, 0, ?2, ?3 FROM {self.delta} AS d WHERE d.rowid > ?1 AND {held}"
 
-    def _sort_out(self, connection: sqlite3.Connection, before: int, version: int) -> int:
-        """Add what is new, each once, and leave in the delta what is shown."""
+    def _sort_out(self, connection: sqlite3.Connection, given: tuple[int, int, int]) -> int:
+        """Add what is new, each once, and leave in the delta what is shown; given a place, source, version."""
+        before = given[:1]
         names, staged = ", ".join(self.names), f"{self.delta} AS d WHERE d.rowid > ?1"
         known = " AND ".join(f"b.{name} = d.{name}" for name in self.names)
         first = f"SELECT min(rowid) FROM {self.delta} WHERE rowid > ?1 GROUP BY {names}"
         connection.execute(
             f"DELETE FROM {staged} AND (d.rowid NOT IN ({first}) "
             f"OR EXISTS (SELECT 1 FROM {self.table} AS b WHERE {known}))",
-            (before,),
+            before,
         )
         hidden = self._hidden("d")
         listed = ", ".join((*self.cells, *self.names))
         count = connection.execute(
-            f"{self._into} SELECT *, ?2 FROM (SELECT {listed}, {hidden} AS hidden FROM {staged}) "
+            f"{self._into} SELECT *, ?2, ?3 FROM (SELECT {listed}, {hidden} AS hidden FROM {staged}) "
             "WHERE hidden IS NOT NULL",
-            (before, version),
+            given,
         ).rowcount
         shown = f"SELECT 1 FROM {self.table} AS b WHERE {known} AND b.{_UNSEEN}"
-        connection.execute(f"DELETE FROM {staged} AND NOT EXISTS ({shown})", (before,))
+        connection.execute(f"DELETE FROM {staged} AND NOT EXISTS ({shown})", before)
         return count
 
     def _hidden(self, alias: str) -> str:
@@ -200,7 +204,7 @@ class JoinedRows:
         """How many values a derivation has."""
         return len(self.schema) + len(self.positions)
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Place, limit: int, room: int) -> Told:
+    def read(self, connection: sqlite3.Connection, since: int, after: Place, most: Most) -> Told:
         """Return what came since a version, hidden or not, in the order of versions."""
         place = ("version", *self.names)
         after = after if len(after) == len(place) else (max(since, *after[:1], 0),)
@@ -208,14 +212,15 @@ class JoinedRows:
         rows, used = fetch(
             connection.execute(
                 f"SELECT {', '.join((*self.cells, *self.names, 'version'))} FROM {self.table} "
-                f"WHERE ({', '.join(place[: len(after)])}) > ({marks}) ORDER BY {', '.join(place)} LIMIT ?",
-                (*after, limit),
+                f"WHERE ({', '.join(place[: len(after)])}) > ({marks}) AND source <> ? "
+                f"ORDER BY {', '.join(place)} LIMIT ?",
+                (*after, most.reader, most.rows),
             ),
-            Bound(limit, room, long_columns(self.schema)),
+            Bound(most.rows, most.size, long_columns(self.schema)),
         )
         width = len(self.schema)
         reached = None
-        if rows and (len(rows) == limit or used >= room):
+        if rows and (len(rows) == most.rows or used >= most.size):
             *_, last = rows
             reached = (last[-1], *last[width:-1])
         return Told(self.number, [row[:-1] for row in rows], len(self.names), reached, used)

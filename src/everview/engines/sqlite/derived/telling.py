@@ -12,9 +12,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Place", "Run", "Told"]
+__all__ = ["NOBODY", "Most", "Place", "Run", "Teller", "Told"]
 
 Place = tuple[int, ...]
+
+NOBODY = -1
+"""The number of no site."""
 
 
 class Told(NamedTuple):
@@ -28,6 +31,14 @@ class Told(NamedTuple):
     size: int
 
 
+class Most(NamedTuple):
+    """At most so many rows, or about so many bytes of texts and blobs, for a reader: a site's number here."""
+
+    rows: int
+    size: int
+    reader: int = NOBODY
+
+
 class Run(Protocol):
     """Derivations of one branch, in an order."""
 
@@ -35,8 +46,8 @@ class Run(Protocol):
     def width(self) -> int:
         """How many values a derivation has, dots among them."""
 
-    def read(self, connection: sqlite3.Connection, since: int, after: Place, limit: int, room: int) -> Told:
-        """Return derivations of versions above `since` from a place on, at most so many, or so many bytes."""
+    def read(self, connection: sqlite3.Connection, since: int, after: Place, most: Most) -> Told:
+        """Return derivations of versions above `since`, from a place on; not those that the reader told."""
 
 
 class Teller(Protocol):

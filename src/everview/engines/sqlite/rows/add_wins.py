@@ -1,7 +1,7 @@
 """Add-wins relations: a tuple is there while any of its rows lives.
 
-An insertion replaces the rows that it sees by one of its own, and a deletion removes those it sees. So what is
-inserted by one site while another deletes it stays.
+An insertion replaces the rows that it sees by one of its own, and a deletion removes those it sees. So what
+is inserted by one site while another deletes it stays.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from everview.engines.sqlite.circuits.circuit import Changed, Circuit, Statement, consolidated, live
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.rows.commit import Commit
-from everview.engines.sqlite.rows.staging import stage_columns
 from everview.engines.sqlite.rows.owned import OwnedRows
 from everview.engines.sqlite.rows.owner import Owner
+from everview.engines.sqlite.rows.staging import stage_columns
 from everview.planner.published import view_of
 
 _LOG = logging.getLogger("everview")

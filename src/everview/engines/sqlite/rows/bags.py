@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.circuits.statetable import key_terms
-from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import log
 from everview.engines.sqlite.scalars.storage import column_type
 

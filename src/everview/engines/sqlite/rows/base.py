@@ -24,9 +24,9 @@ from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, s
 from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_columns
 from everview.engines.sqlite.parts import COUNT, PartColumn, Row, value
 from everview.engines.sqlite.rows.commit import Commit
-from everview.engines.sqlite.rows.staging import pour, stage
 from everview.engines.sqlite.rows.digests import sums, term
 from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition, log
+from everview.engines.sqlite.rows.staging import pour, stage
 from everview.language.relations import Relation, Semantics
 
 GONE = f"temp.{internal('gone')}"
@@ -211,7 +211,8 @@ class StoredRows(ABC):
         gone = f"FROM {GONE} AS g CROSS JOIN {self.table.name} AS r ON r.dot = g.dot"
         listed = ", ".join([*(f"r.{c}" for c in self.table.columns), "-1"])
         connection.execute(
-            f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {listed} {gone} WHERE {self.is_shown('r')}"
+            f"INSERT INTO {self.delta} ({self._listed('w')}) "
+            f"SELECT {listed} {gone} WHERE {self.is_shown('r')}"
         )
         connection.execute(f"DELETE FROM {self.table.name} WHERE dot IN (SELECT dot FROM {GONE})")
 
@@ -258,7 +259,7 @@ class StoredRows(ABC):
     def check(self, columns: Sequence[Sequence[Any]]) -> None:
         """Raise WireError for rows from elsewhere that no honest site would tell; types were checked."""
 
-    def follow(self, connection: sqlite3.Connection) -> tuple[str, ...]:  # noqa: ARG002
+    def follow(self, connection: sqlite3.Connection) -> tuple[str, ...]:
         """Bring what names its rows up to date, after a cut; return the deltas that have rows for it."""
         return ()
 

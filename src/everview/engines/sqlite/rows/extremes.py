@@ -40,7 +40,7 @@ class GreatestRows(JoinedRows):
             for pair in zip(row, other, strict=True)
         ]
 
-    def _meet(self, connection: sqlite3.Connection, base: int, commit: Commit) -> None:  # noqa: ARG002
+    def _meet(self, connection: sqlite3.Connection, base: int, commit: Commit) -> None:
         if self.values:
             connection.execute(self._raised, (base,))
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.base import GONE, INCARNATION, Arrived, StoredRows
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import log
 from everview.engines.sqlite.scalars.storage import column_type
 
@@ -128,10 +128,11 @@ class GroupedRows(StoredRows):
             (before, arrived.version),
         ).rowcount
         if added < count:
-            missing = f"NOT EXISTS (SELECT 1 FROM {self.table.name} AS r WHERE {self.on('r', 'd')} AND r.dot = d.dot)"
+            its_own = f"SELECT 1 FROM {self.table.name} AS r WHERE {self.on('r', 'd')} AND r.dot = d.dot"
+            cells = ", ".join(f"d.{cell}" for cell in self.cells)
             connection.execute(
                 f"INSERT INTO {self.scratch} ({names}, version, old) "
-                f"SELECT {', '.join(f'd.{cell}' for cell in self.cells)}, d.dot, ?2, 0 FROM {staged} AND {missing}",
+                f"SELECT {cells}, d.dot, ?2, 0 FROM {staged} AND NOT EXISTS ({its_own})",
                 (before, arrived.version),
             )
             connection.execute(
@@ -177,7 +178,7 @@ class GroupedRows(StoredRows):
         self.net(connection)
 
     def note_turns(self, connection: sqlite3.Connection) -> None:
-        """Note which rows of the scratch table came to be shown, or ceased to, where somebody asks by dots."""
+        """Note which rows of the scratch table came to be shown, or ceased to, if somebody asks by dots."""
 
     def _put_back(self, connection: sqlite3.Connection, version: int) -> None:
         """Put the rows of the scratch table back: a key's winner is shown, the others are held beside it."""

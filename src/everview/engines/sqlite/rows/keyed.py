@@ -48,7 +48,8 @@ class KeyedRows(GroupedRows):
             self._note_old(connection, base)
             connection.execute(self._replace, (base, *given))
             connection.execute(
-                f"INSERT INTO {self.delta} ({self._listed('w')}) SELECT {self._listed('-1')} FROM {self.scratch}"
+                f"INSERT INTO {self.delta} ({self._listed('w')}) "
+                f"SELECT {self._listed('-1')} FROM {self.scratch}"
             )
             connection.execute(f"DELETE FROM {self.scratch}")
             self.net(connection)
@@ -67,7 +68,8 @@ class KeyedRows(GroupedRows):
         names = (*self.cells, "dot", "version")
         values = ", ".join([*(f"d.{c}" for c in self.table.columns), "?2", "?1 + d.rowid", "?3"])
         return (
-            f"INSERT INTO {self.table.name} ({', '.join(names)}) SELECT {values} FROM {self.delta} AS d WHERE 1 "
+            f"INSERT INTO {self.table.name} ({', '.join(names)}) "
+            f"SELECT {values} FROM {self.delta} AS d WHERE 1 "
             f"ON CONFLICT ({', '.join(self.table.key())}) DO UPDATE SET "
             f"{', '.join(f'{name} = excluded.{name}' for name in names)} WHERE dot <> excluded.dot"
         )

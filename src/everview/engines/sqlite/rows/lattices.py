@@ -43,7 +43,7 @@ class LatticeRows(JoinedRows):
             found[key] = self.join(found[key], row[place]) if key in found else row[place]
         return [(*key[:place], value, *key[place:]) for key, value in found.items()]
 
-    def _meet(self, connection: sqlite3.Connection, base: int, commit: Commit) -> None:  # noqa: ARG002
+    def _meet(self, connection: sqlite3.Connection, base: int, commit: Commit) -> None:
         (value,) = self.values
         seen = connection.execute(
             f"SELECT d.rowid, d.{value}, r.{value} FROM {self.delta} AS d "

@@ -1,9 +1,9 @@
 """The ledger: which commits of whom a store has seen of each partition, and which removals it still knows.
 
-A partition is what has a vector of its own: a relation, or one value of its PARTITION BY columns, or one input
-of a view as a site without that input keeps it. Its vector says for each site the last number seen. Equal
-vectors mean equal rows. Removals are logged by local version from a partition's floor on; the floor may rise
-at any time, and then `forgotten` is the vector up to which removals may be missing from the log.
+A partition is what has a vector of its own: a relation, or one input of a view as a site without that input
+keeps it. Its vector says for each site the last number seen. Equal vectors mean equal rows. Removals are
+logged by local version from a partition's floor on. The floor may rise at any time; then `forgotten` is the
+vector up to which removals may be missing from the log.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.names import TAGS
-from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.base import INCARNATION
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.digests import PRIME
 from everview.engines.sqlite.rows.dots import SHIFT
 from everview.engines.sqlite.rows.joined import JoinedRows

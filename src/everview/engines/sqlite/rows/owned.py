@@ -21,8 +21,8 @@ from everview.engines.sqlite.circuits.circuit import Circuit
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
-from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.literals import text_literal
 from everview.engines.sqlite.scalars.storage import column_type
@@ -135,7 +135,7 @@ class OwnedRows(StoredRows):
 
     # Rows from elsewhere.
 
-    def remove(self, connection: sqlite3.Connection, version: int) -> None:  # noqa: ARG002
+    def remove(self, connection: sqlite3.Connection, version: int) -> None:
         """Remove the rows that are named in `GONE`, and show other epochs where marks went."""
         shown = f"FROM {GONE} AS g CROSS JOIN {self.table.name} AS r ON r.dot = g.dot WHERE r.copies"
         marked = connection.execute(

@@ -92,6 +92,6 @@ def clear_alarms(connection: sqlite3.Connection, stream: str, value: str, incarn
 def alarms(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str, int]]:
     """Yield stream, value, the peer's name or incarnation, and since when, for every alarm."""
     yield from connection.execute(
-        f"SELECT a.stream, a.value, ifnull(nullif(s.name, ''), a.incarnation), a.noticed_us FROM {ALARMS} AS a "
-        f"LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation ORDER BY 1, 2, 3"
+        f"SELECT a.stream, a.value, ifnull(nullif(s.name, ''), a.incarnation), a.noticed_us "
+        f"FROM {ALARMS} AS a LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation ORDER BY 1, 2, 3"
     )

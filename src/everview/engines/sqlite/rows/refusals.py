@@ -101,14 +101,16 @@ def note_refused(
     count = 0
     for dot in list(dots)[:KEPT]:
         found = connection.execute(
-            f"SELECT r.*, s.name FROM ({rows}) AS r JOIN {SITES} AS s ON s.number = r.dot >> 40 WHERE r.dot = ?",
+            f"SELECT r.*, s.name FROM ({rows}) AS r JOIN {SITES} AS s ON s.number = r.dot >> 40 "
+            "WHERE r.dot = ?",
             (dot,),
         ).fetchone()
         if found is not None:
             *cells, _, writer = found
             text = json.dumps(_named(stored, cells), default=str)
             connection.execute(
-                f"INSERT INTO {REFUSED} (stream, row, why, writer, refused_by, noticed_us) VALUES (?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO {REFUSED} (stream, row, why, writer, refused_by, noticed_us) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
                 (stored.stream, text, why, writer, by, now_us),
             )
             count += 1

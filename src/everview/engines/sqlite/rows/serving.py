@@ -260,8 +260,8 @@ def _live(connection: sqlite3.Connection, stored: Source) -> Removals:
 def digest_of(connection: sqlite3.Connection, stored: Source, partition: int, version: int) -> Digest:
     """Return a partition's digest, brought up to date; `version` is that of the last commit.
 
-    What has come since is the store's own rows, and rows that went are in the log; a gap in it means to add up
-    all rows anew. Whoever merges rows keeps it up to date itself.
+    What has come since is the store's own rows, and rows that went are in the log. A gap in the log means to
+    add up all rows anew. Whoever merges rows keeps the digest up to date itself.
     """
     if not stored.is_summed:
         return NO_DIGEST
@@ -323,5 +323,6 @@ def _add(digest: Digest, more: Digest, less: Digest) -> Digest:
 
 
 def sum_rows(connection: sqlite3.Connection, rows: str) -> Digest:
+    """Return the digest of rows, a SELECT of their dots and terms."""
     found: Digest = connection.execute(sums(rows, SITES)).fetchone()
     return found

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.integers import within
 from everview.engines.sqlite.rows.base import Arrived
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.grouped import GroupedRows
 from everview.errors import WireError
 from everview.language.limits import LONGEST

@@ -11,13 +11,11 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-
 from typing import Any
 
 from everview.engines.sqlite.circuits.names import internal
-from everview.engines.sqlite.rows.commit import Commit
-from everview.engines.sqlite.rows.staging import pour
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, name_gone
+from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, VECTORS, Partition, vector
 from everview.engines.sqlite.rows.refusals import taken_from_owner
 from everview.engines.sqlite.rows.serving import (
@@ -30,6 +28,7 @@ from everview.engines.sqlite.rows.serving import (
     includes,
     sum_rows,
 )
+from everview.engines.sqlite.rows.staging import pour
 
 LIVE = f"temp.{internal('live')}"
 """Temporary: intervals of the dots that live at the sender of a cut."""
