@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from everview.engines.sqlite.derived.telling import Place as Spot
 from everview.engines.sqlite.derived.telling import Most, Teller, Told
+from everview.engines.sqlite.derived.telling import Place as Spot
 from everview.engines.sqlite.integers import is_same
 from everview.engines.sqlite.parts import value
 from everview.engines.sqlite.rows import serving
@@ -74,7 +74,8 @@ def give_derivations(
             if not done:
                 places.append(list(after))
                 continue
-            told = run.read(connection, _since(connection, ask), after, Most(max(cells // run.width, 1), room, reader))
+            most = Most(max(cells // run.width, 1), room, reader)
+            told = run.read(connection, _since(connection, ask), after, most)
             if told.rows:
                 derived.append(Derived(resume.core, told.branch, len(told.rows)))
                 found.append(_columns(told, naming))

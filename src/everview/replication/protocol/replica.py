@@ -178,11 +178,12 @@ class Replica:
                     ledger.meet(writer, store.ledger, self.shares)
                     store.ledger.load(writer)
             self._publish(connection)
-            if not serving.head(connection).tag:
-                with store.writing() as writer:
-                    serving.note_head(writer, store.environment.tag() or 1)
             self._lineage.show(store)
-            yield connection
+            with store.writing():  # so no other process commits while one state is told
+                if not serving.head(connection).tag:
+                    serving.note_head(connection, store.environment.tag() or 1)
+                yield connection
+            self._lineage.show(store)  # should another have committed before
 
     def _publish(self, connection: sqlite3.Connection) -> None:
         """Write what is due of views that this site publishes, before anybody is told of them."""
@@ -558,7 +559,7 @@ class Replica:
         now_us, connection = self.store.environment.now_us(), self.store.writer.connection
         with self.store.exclusive():
             if not peers.is_known(connection, address, incarnation, now_us - 60_000_000):
-                with self.store.writing() as writer:
+                with self._noting() as writer:
                     peers.note_address(writer, address, incarnation, now_us)
 
     def note_read(self, sender: str, cursor: Cursor, scope: int) -> None:
@@ -566,8 +567,18 @@ class Replica:
         with self.store.exclusive():
             wanted = (serving.Cursor(cursor.version, cursor.tag), scope)
             if peers.cursor_on(self.store.writer.connection, sender) != wanted:
-                with self.store.writing() as connection:
+                with self._noting() as connection:
                     peers.note_cursor(connection, sender, *wanted)
+
+    @contextmanager
+    def _noting(self) -> Iterator[sqlite3.Connection]:
+        """A transaction to note something in: that of what is being told, or one of its own."""
+        connection = self.store.writer.connection
+        if connection.in_transaction:
+            yield connection
+        else:
+            with self.store.writing():
+                yield connection
 
     # Life.
 

@@ -117,7 +117,7 @@ class JoinedRows:
         return f"{self._into} SELECT {listed}, 0, ?2, ?3 FROM {self.delta} AS d WHERE d.rowid > ?1 AND {held}"
 
     def _sort_out(self, connection: sqlite3.Connection, given: tuple[int, int, int]) -> int:
-        """Add what is new, each once, and leave in the delta what is shown; given a place, source, version."""
+        """Add what is new, each once, and leave in the delta what is shown."""
         before = given[:1]
         names, staged = ", ".join(self.names), f"{self.delta} AS d WHERE d.rowid > ?1"
         known = " AND ".join(f"b.{name} = d.{name}" for name in self.names)
