@@ -4,12 +4,12 @@ import msgspec
 from playwright.sync_api import expect
 from tests.browser.processes import process
 
-from everview.testing.simulation import dump_case, generate_case, timeline
-from everview.testing.simulation.steps import Load
+from everview.testing.worlds import dump_case, random_case, timeline
+from everview.testing.worlds.steps import Load
 
 
 def test_a_run_with_its_faults(browse, tmp_path):
-    case = generate_case(0)
+    case = random_case(0)
     (tmp_path / "simulation-0.json").write_text(dump_case(case))
     run = timeline(case)
     faults = [step["number"] for step in run["steps"] if step["fault"]]
@@ -45,8 +45,8 @@ def test_a_run_with_its_faults(browse, tmp_path):
 
 def test_a_run_that_went_wrong(browse, tmp_path):
     """A case whose last step is about a relation that there is not, which stands for any defect."""
-    case = generate_case(0)
-    broken = Load(site=case.places[0].name, relation="no_such_relation", start=0, count=3)
+    case = random_case(0)
+    broken = Load(site=case.places[0].name, verb="insert", relation="no_such_relation", start=0, count=3)
     wrong = msgspec.structs.replace(case, steps=[*case.steps[:20], broken])
     (tmp_path / "broken.json").write_text(dump_case(wrong))
     with process("console", "broken.json", "--port", "0", cwd=tmp_path) as (_, console):

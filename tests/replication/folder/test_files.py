@@ -171,6 +171,20 @@ def test_what_its_writer_lost_others_write_again(stick, a, b):
     assert newcomer(stick).rows("s") == [(1, "x")]
 
 
+def test_what_relied_on_a_lost_file_is_written_again_once(stick, a, b):
+    """Also by who has written nothing since its own file."""
+    write(b, 1)
+    visit(stick, b, a)
+    write(a, 2)
+    visit(stick, a)
+    for path in files(stick, b):
+        path.unlink()
+    first, second = visit(stick, a, a)
+    assert first.sent_rows
+    assert second.sent_rows == 0
+    assert_equal(newcomer(stick), a)
+
+
 def test_foreign_files_are_named_and_left_alone(stick, a, b):
     other = opened("o", program=Program.parse("CREATE TABLE s (z TEXT);"))
     other.insert("s", [("z",)])

@@ -6,6 +6,9 @@ requires nothing. So nobody is listed and nobody is asked.
 
 A file consists of the pages of a cut and, at last, a summary: a message that greets with the head to which
 the file leads, and that asks the question to which the pages are the answer.
+
+A core's files, for sites that host a view without its inputs, follow each other: one tells the derivations
+since the last, or all of them. So they also fit only who has read their writer's files before them.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ from zlib import crc32
 
 import msgspec
 
+from everview.engines.sqlite.derived.reduced import core_of
+from everview.engines.sqlite.derived.telling import NOBODY
 from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.engines.sqlite.rows.serving import Mode, Reader
 from everview.errors import WireError
 from everview.replication.cuts.applying import Outcome, apply
-from everview.replication.cuts.giving import PAGE_CELLS, page_for
+from everview.replication.cuts.derivations import give_derivations, resumes
+from everview.replication.cuts.giving import PAGE_BYTES, PAGE_CELLS, page_for
 from everview.replication.cuts.sites import Named, Naming, beginnings, incarnation_of
 from everview.replication.protocol.messages import (
     START,
@@ -34,6 +40,7 @@ from everview.replication.protocol.messages import (
     News,
     Page,
     Place,
+    Resume,
     Wish,
 )
 from everview.replication.protocol.wire import decode, peek
@@ -42,7 +49,7 @@ from everview.replication.rights import ALL
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
 
-__all__ = ["Files", "Piece", "Span", "Summary", "includes", "reach"]
+__all__ = ["Files", "Piece", "Span", "Summary", "Vectors", "includes", "join", "reach"]
 
 Vector = Mapping[str, int]
 """Incarnation → the last number seen."""
@@ -78,6 +85,17 @@ class Summary:
         """The last commit in the file that the writer wrote before; the start where it follows none."""
         assert self.message.ask is not None
         return self.message.ask.since
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it follows no other file of its writer."""
+        return self.since == START
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its writer holds the inputs of a core, and so knows of all derivations from their rows."""
+        assert self.message.greeting is not None
+        return self.message.greeting.reads is None
 
     @property
     def is_snapshot(self) -> bool:
@@ -121,11 +139,12 @@ def reach(summaries: Iterable[Summary]) -> dict[Place, dict[str, int]]:
         left = [one for one in left if one not in fitting]
         for one in fitting:
             for place in one.ours:
-                _join(found.setdefault(place, {}), one.spans[place].reached)
+                join(found.setdefault(place, {}), one.spans[place].reached)
     return found
 
 
-def _join(vector: dict[str, int], other: Vector) -> None:
+def join(vector: dict[str, int], other: Vector) -> None:
+    """Add to a vector what another one has seen."""
     vector.update((site, seen) for site, seen in other.items() if seen > vector.get(site, 0))
 
 
@@ -151,7 +170,8 @@ class _Pages:
         """Yield those before the last one that have rows of a partition, one by one."""
         for number, head in enumerate(self.heads[:-1]):
             assert head.page is not None
-            if any(share.place == place and share.rows for share in head.page.shares):
+            told = {share.place for share in head.page.shares if share.rows}
+            if place in told or place.stream in {one.core for one in head.page.derived}:
                 yield self.page(number)
 
     def page(self, number: int) -> tuple[Message, list[Columns]]:
@@ -159,7 +179,7 @@ class _Pages:
         message, columns = decode(self._frames[number])
         assert message.page is not None
         sites = [incarnation_of(name) for name in message.sites]
-        for share, own in zip(message.page.shares, columns, strict=True):
+        for share, own in zip(message.page.shares, columns[: len(message.page.shares)], strict=True):
             before = self._before(number, share.place)
             # Numbers go up from where a site's rows begin: `Named.dots` checks that.
             firsts = ((sites[own.sites[at]], own.numbers[at]) for at in beginnings(own.sites))
@@ -174,15 +194,33 @@ class _Pages:
             for share in head.page.shares if head.page is not None else ():
                 if share.place == place:
                     sites = head.sites
-                    _join(found, {incarnation_of(sites[at]): seen for at, seen in _pairs(share.vector)})
+                    join(found, {incarnation_of(sites[at]): seen for at, seen in _pairs(share.vector)})
         return found
 
 
 class Files:
-    """A store, as a folder sees it. All methods may be called from any thread."""
+    """A store, or a core of it, as a folder sees it. All methods may be called from any thread."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._replica, self._store = replica, replica.store
+    def __init__(self, replica: Replica, core: str = "") -> None:
+        self._replica, self._store, self._core = replica, replica.store, core
+
+    @property
+    def cores(self) -> dict[str, Files]:
+        """What there is to tell of views to sites without their inputs, by core."""
+        return {core: Files(self._replica, core) for core in self._store.engine.derives}
+
+    @property
+    def is_received(self) -> bool:
+        """Whether the core comes from other sites."""
+        return self._core in self._store.engine.received
+
+    @property
+    def _streams(self) -> list[str]:
+        """What files tell of: what is held as it is, or the inputs of the core."""
+        engine = self._store.engine
+        if self._core:
+            return [name for name in engine.tells if core_of(name) == self._core]
+        return [name for name in engine.shares if name not in engine.hollow]
 
     # What there is.
 
@@ -197,7 +235,7 @@ class Files:
         for wish in message.ask.wishes:
             required = {sites[at]: seen for at, seen in _pairs(wish.had) if seen}
             reached = dict(required)
-            _join(reached, {sites[at]: seen for at, seen in _pairs(wish.has)})
+            join(reached, {sites[at]: seen for at, seen in _pairs(wish.has)})
             spans[wish.place] = Span(required, reached)
         if len(spans) < len(message.ask.wishes):
             raise WireError("the summary names a partition twice", where="header")
@@ -205,7 +243,8 @@ class Files:
         return Summary(message, sites[0], spans, frozenset(place for place in spans if place.stream in taken))
 
     def _taken(self, message: Message, streams: Collection[str]) -> set[str]:
-        hosted = [name for name in streams if name in self._replica.shares]
+        told = self._streams
+        hosted = [name for name in streams if name in told and name in self._replica.shares]
         return self._replica.programs.shared(message.program, hosted, given=False)
 
     def seen(self) -> dict[Place, dict[str, int]]:
@@ -214,15 +253,18 @@ class Files:
             return self._seen(self._store.writer.connection)
 
     def _seen(self, connection: sqlite3.Connection) -> dict[Place, dict[str, int]]:
-        relations, shares = self._store.program.relations, self._replica.shares
-        found: dict[Place, dict[str, int]] = {Place(name): {} for name in shares if name not in relations}
+        relations, tells = self._store.program.relations, self._store.engine.tells
+        streams = {tells[name].partition: name for name in self._streams}
+        found: dict[Place, dict[str, int]] = {
+            Place(name): {} for name in streams.values() if name not in relations
+        }
         for stream, value, incarnation, seen in connection.execute(
             f"SELECT p.stream, p.value, s.incarnation, v.seen FROM {ledger.VECTORS} AS v "
             f"JOIN {ledger.PARTITIONS} AS p ON p.number = v.partition "
             f"JOIN {ledger.SITES} AS s ON s.number = v.site WHERE v.seen > 0"
         ):
-            if stream in shares:
-                found.setdefault(Place(stream, value), {})[incarnation] = seen
+            if stream in streams:
+                found.setdefault(Place(streams[stream], value), {})[incarnation] = seen
         return found
 
     def is_ahead(self, summary: Summary) -> bool:
@@ -232,10 +274,33 @@ class Files:
             connection = self._store.writer.connection
             seen = self._seen(connection)
             told = serving.Cursor(summary.head.version, summary.head.tag)
-            return (summary.writer == own and serving.is_foreign(connection, told)) or any(
+            if summary.writer == own and serving.is_foreign(connection, told):
+                return True
+            return not self._core and any(
                 summary.spans[place].reached.get(own, 0) > seen.get(place, {}).get(own, 0)
                 for place in summary.ours
             )
+
+    def read_of(self, writer: str) -> Cursor:
+        """Return how far a writer's files of the core were read."""
+        with self._store.exclusive():
+            return self._read_of(self._store.writer.connection, writer)
+
+    def _read_of(self, connection: sqlite3.Connection, writer: str) -> Cursor:
+        return Cursor(*peers.cursor_on(connection, writer + self._core)[0])
+
+    def follows(self, summary: Summary, read: Cursor) -> bool:
+        """Whether a file of the core goes on where its writer's were read to, and leads further."""
+        return summary.head.version > read.version and summary.since.version <= read.version
+
+    def has_news(self, former: Iterable[Summary]) -> bool:
+        """Whether there is more to tell of the core than these files of this store say."""
+        with self._store.exclusive():
+            connection = self._store.writer.connection
+            marks, since = self._marks(connection, former)
+            told = {place: vector for place, (_, vector) in marks.items()}
+            teller = self._store.engine.derives[self._core]
+            return self._seen(connection) != told or teller.has_news(connection, since.version)
 
     # Writing.
 
@@ -243,15 +308,20 @@ class Files:
         """Yield the messages of a file for readers who have seen this much, the summary last.
 
         `former` are files that this store has written. Removals since then are all that it need tell where
-        they led no further than what readers have; and what has not changed since is left out.
+        they led no further than what readers have. What has not changed since is left out, unless readers
+        lack it: a file of others on which one of these relied may be lost.
         """
         readers: dict[Place, Reader] = {}
         marks: dict[Place, tuple[int, Vector]] = {}
         since: Cursor | None = None
+        resume = Resume(self._core, START, [])
         while True:
             with self._replica.telling() as connection:
                 if since is None:
+                    self._replica.prepare(self._streams)
                     marks, since = self._marks(connection, former)
+                    if self._core:
+                        had = {place: vector for place, (_, vector) in marks.items()}
                 seen = self._seen(connection)
                 numbers = dict(connection.execute(f"SELECT incarnation, number FROM {ledger.SITES}"))
                 for place in seen.keys() - readers.keys():
@@ -264,13 +334,23 @@ class Files:
                 page, columns = page_for(
                     connection, self._store.ledger, offers, readers, naming, cells=PAGE_CELLS
                 )
+                if page.done and self._core:
+                    told = connection, self._store.engine.derives, Ask(0, since, [], [resume])
+                    most = PAGE_CELLS, PAGE_BYTES, NOBODY
+                    page, columns = give_derivations(*told, page, columns, naming, *most)
+                    resume = resumes(page).get(self._core, resume)
                 if not page.done:
                     _stage(readers, page, naming)
                 page, columns = _told(page, columns)
                 piece = Piece(self._replica.message(naming, page=page, columns=columns), _rows(page))
                 summary = b""
                 if page.done:
-                    changed = [place for place in seen if seen[place] != marks.get(place, (0, None))[1]]
+                    changed = [
+                        place
+                        for place, vector in seen.items()
+                        if vector != marks.get(place, (0, None))[1]
+                        or not includes(had.get(place, {}), vector)
+                    ]
                     summary = self._summary(connection, page.head, since, readers, changed)
             yield piece
             if summary:
@@ -306,7 +386,8 @@ class Files:
             had = readers[place].had
             more = {site: seen for site, seen in reached.items() if seen > had.get(site, 0)}
             wishes.append(Wish(place, naming.pairs(had), naming.pairs(more)))
-        greeting, ask = Greeting(head, since, 0, b"", None), Ask(0, since, wishes)
+        reads = self._streams if self.is_received else None
+        greeting, ask = Greeting(head, since, 0, b"", reads), Ask(0, since, wishes)
         return self._replica.message(naming, greeting=greeting, ask=ask, introduces=True)
 
     # Taking.
@@ -325,23 +406,30 @@ class Files:
             pass
         with replica.writing.transaction(), self._store.explained("written to"):
             connection = self._store.writer.connection
-            if not summary.fits(self._seen(connection)):
+            read = self._read_of(connection, summary.writer)
+            follows = not self._core or self.follows(summary, read)
+            if not follows or not summary.fits(self._seen(connection)):
                 return Outcome.GAP, 0
             question = _Question(self._news(connection, summary))
             outcome = apply(replica, connection, last, columns, named, pages, question, ALL)
+            if self._core and outcome is Outcome.APPLIED:
+                head = serving.Cursor(summary.head.version, summary.head.tag)
+                peers.note_cursor(connection, summary.writer + self._core, head, 0)
         return outcome, sum(_rows(head.page, summary.ours) for head in heads if head.page is not None)
 
-    @staticmethod
-    def _last(summary: Summary, pages: _Pages) -> tuple[Message, list[Columns]]:
+    def _last(self, summary: Summary, pages: _Pages) -> tuple[Message, list[Columns]]:
         """Return the last page, with what is taken of it; WireError unless the pages are the summary's."""
         heads = pages.heads
         done = [head.page.done for head in heads if head.page is not None]
         of_one = all((head.sites[0], head.program) == _signed(summary) for head in heads)
         if not heads or done != [False] * (len(heads) - 1) + [True] or not of_one:
             raise WireError("the pages are not those of the file's summary", where="header")
+        if any(one.core != self._core for head in heads if head.page for one in head.page.derived):
+            raise WireError("the pages have derivations of something else", where="header")
         message, columns = pages.page(len(heads) - 1)
         page = message.page
         assert page is not None
+        columns, derived = columns[: len(page.shares)], columns[len(page.shares) :]
         pairs = [pair for pair in zip(page.shares, columns, strict=True) if pair[0].place in summary.ours]
         sites = [incarnation_of(name) for name in message.sites]
         led = {share.place: {sites[at]: n for at, n in _pairs(share.vector) if n} for share, _ in pairs}
@@ -350,10 +438,16 @@ class Files:
             if led.get(place, required) != reached:
                 raise WireError(f"{place.stream} is not led to where the summary says", where="header")
         page = msgspec.structs.replace(page, shares=[share for share, _ in pairs])
-        return msgspec.structs.replace(message, page=page), [own for _, own in pairs]
+        return msgspec.structs.replace(message, page=page), [*(own for _, own in pairs), *derived]
 
     def _news(self, connection: sqlite3.Connection, summary: Summary) -> News | None:
-        """The news that a file is of its writer; None where a gap lies before it."""
+        """The news that a file is of its writer; None where a gap lies before it.
+
+        Cores have cursors of their own here, and an exchange has one for all: where a core is received, only
+        that moves it.
+        """
+        if self._store.engine.received:
+            return None
         read, scope = peers.cursor_on(connection, summary.writer)
         if summary.head.version <= read.version:
             return None
@@ -381,14 +475,16 @@ def _stage(readers: Mapping[Place, Reader], page: Page, naming: Naming) -> None:
 
 def _told(page: Page, columns: Sequence[Columns]) -> tuple[Page, list[Columns]]:
     """Leave out partitions of which a page tells nothing."""
-    pairs = zip(page.shares, columns, strict=True)
+    pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
     said = [pair for pair in pairs if pair[0].rows or (page.done and pair[0].mode != Mode.SAME)]
-    return msgspec.structs.replace(page, shares=[share for share, _ in said]), [own for _, own in said]
+    derived = columns[len(page.shares) :]
+    replaced = msgspec.structs.replace(page, shares=[share for share, _ in said], resumes=[])
+    return replaced, [*(own for _, own in said), *derived]
 
 
 def _rows(page: Page, places: Collection[Place] | None = None) -> int:
-    """How many rows a page tells of: those that come, and those that went."""
-    return sum(
+    """How many rows a page tells of: those that come, those that went, and derivations."""
+    return sum(one.rows for one in page.derived) + sum(
         share.rows + (share.gone if share.mode in (Mode.SINCE, Mode.LOG) else 0)
         for share in page.shares
         if places is None or share.place in places

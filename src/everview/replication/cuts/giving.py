@@ -19,7 +19,7 @@ from everview.replication.cuts.derivations import give_derivations
 from everview.replication.cuts.sites import Named, Naming
 from everview.replication.protocol.messages import Columns, Cursor, Message, Page, Place, Share
 
-__all__ = ["PAGE_CELLS", "give", "page_for"]
+__all__ = ["PAGE_BYTES", "PAGE_CELLS", "give", "page_for"]
 
 PAGE_CELLS = 250_000
 """About so many cells are in a page."""

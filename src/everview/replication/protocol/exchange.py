@@ -150,12 +150,14 @@ class Exchange:
                 self._given = page.done
                 self._gave |= {share.place.stream for share in page.shares if share.rows or share.gone}
             refused = replica.refusals_for(naming, named.sender)
-            if ask is None and news is None and page is None and not refused:
-                replica.note_address(self._peer, named.sender)
-                derived, self._gave = not self._gave.isdisjoint(replica.store.engine.joined_elsewhere), set()
-                return self.open() if derived else None
-            told = replica.message(naming, ask=ask, news=news, page=page, columns=columns, refused=refused)
-            return self._sent(told, page)
+            if ask is not None or news is not None or page is not None or refused:
+                told = replica.message(
+                    naming, ask=ask, news=news, page=page, columns=columns, refused=refused
+                )
+                return self._sent(told, page)
+            replica.note_address(self._peer, named.sender)
+        derived, self._gave = not self._gave.isdisjoint(replica.store.engine.joined_elsewhere), set()
+        return self.open() if derived else None
 
     def _asks_at_once(self, message: Message) -> bool:
         """Whether the first message's news were enough: a listener that has read less does not ask."""

@@ -37,6 +37,12 @@ class Heard:
         if found is not None:
             self._sites[sender] = found[0], max(found[1], version), found[2]
 
+    def brought(self, sender: str, before: int) -> None:
+        """Count the next commit as had by the site that brought it, if it had all before."""
+        found = self._sites.get(sender)
+        if found is not None and found[1] >= before:
+            self.has(sender, before + 1)
+
     def sites(self, head: int) -> Iterator[dict[str, Any]]:
         """Yield each site: its name, how many commits it is not known to have, and when it was heard of."""
         for incarnation, (name, read, at_us) in list(self._sites.items()):

@@ -214,7 +214,7 @@ class Replica:
         tells = self.store.engine.tells
         shared = self.programs.shared(program, tells, given=True)
         offered = sorted(name for name in shared if name in wanted and self.may_give(name, rights))
-        self._prepare(offered)
+        self.prepare(offered)
         scope = crc32("\0".join(offered).encode())
         since, read = START, greeting.read
         if greeting.to == bytes.fromhex(self.incarnation) and scope == greeting.scope:
@@ -249,13 +249,13 @@ class Replica:
             return None
         return News(ask.since, ask.scope, [*asked, *more], serving.head(connection).version)
 
-    def _prepare(self, offered: Iterable[str]) -> None:
+    def prepare(self, offered: Iterable[str]) -> None:
         """See to it that what another site asks of views here is found quickly."""
         engine = self.store.engine
         cores = {stream: core for stream in offered if (core := core_of(stream)) in engine.derives}
         new = {stream: core for stream, core in cores.items() if stream not in self._prepared}
         if new:
-            with self.store.writing() as connection:
+            with self._noting() as connection:
                 for core in dict.fromkeys(new.values()):
                     engine.derives[core].prepare(connection)
                 ledger.begin_log(connection, self.store.ledger, [s for s in new if s in engine.hollow])
@@ -703,7 +703,10 @@ class Replica:
         greets = message.greeting is not None
         taken = None
         if message.page is not None:
+            before = self.head
             taken = self.take(message, columns, data, named, rights)
+            if taken is Outcome.APPLIED and self.head == before + 1:
+                self.heard.brought(named.sender, before)
         if message.greeting is not None:
             now_us = self.store.environment.now_us()
             self.heard.note(named.sender, named.name, message.greeting, self.incarnation, now_us)

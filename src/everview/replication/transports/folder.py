@@ -11,23 +11,20 @@ else might put another in the place of: on no other file, or on snapshots where 
 from __future__ import annotations
 
 import errno
-import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from everview.errors import EverviewError, StoreError, SyncError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.cuts.files import Files, Piece, Summary, Vectors, includes, reach
-from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.cuts.files import Piece, Summary, Vectors, includes, reach
+from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.framed import Frames, TornFileError
 from everview.replication.transports.shelves import ALL, MORE, NAME, Filed, Shelves
+from everview.replication.transports.views import Views
+from everview.replication.transports.visits import Visit, Visitor
 
 __all__ = ["FolderTransport"]
-
-_LOG = logging.getLogger("everview")
 
 LOOK_SECONDS = 0.5
 """How often a folder is looked at by who waits for news."""
@@ -55,79 +52,34 @@ _ADVICE = {
 """What to do where trying again does not help."""
 
 
-@runtime_checkable
-class Visitor(Protocol):
-    """A store, as far as a folder asks it."""
-
-    @property
-    def incarnation(self) -> str:
-        """Who this is, as long as its store has not been copied or put back."""
-
-    @property
-    def former(self) -> list[str]:
-        """Who this was before it was put back."""
-
-    @property
-    def files(self) -> Files:
-        """What it reads and writes."""
-
-    def go_back(self) -> None:
-        """The store went back in time: go on as another incarnation."""
-
-
-@dataclass(slots=True)
-class _Visit:
-    """What one visit has done so far."""
-
-    visitor: Visitor
-    folder: Path
-    on_progress: OnProgress | None
-    doing: str = "receiving"
-    report: SyncReport = field(default_factory=SyncReport)
-    torn: set[Path] = field(default_factory=set)
-
-    def add(self, more: SyncReport) -> None:
-        self.report += more
-        if self.on_progress is not None:
-            self.on_progress(Progress.of(str(self.folder), self.doing, self.report))
-
-    def skip(self, path: Path, error: Exception | None = None) -> None:
-        """Go on without a file. What is no fault of its bytes is logged."""
-        name = path.relative_to(self.folder).as_posix()
-        if path not in self.torn:
-            self.torn.add(path)
-            self.add(SyncReport(skipped_files=1, skipped=(name,)))
-        if error is not None:
-            _LOG.warning("%s is skipped: %s", path, error)
-
-
 class FolderTransport:
     """A way to everybody who visits a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.peer = str(folder)
-        self._shelves = Shelves(folder)
+        self._shelves, self._views = Shelves(folder), Views(folder)
         self._me = ""
         self._looked: frozenset[tuple[str, int, int]] = frozenset()
 
     def sync(self, replica: Visitor, *, on_progress: OnProgress | None = None) -> SyncReport:
         """Visit the folder once."""
-        visit = _Visit(replica, self.folder, on_progress)
+        visit = Visit(replica, self.folder, on_progress)
         try:
             self._open()
             self._me = replica.incarnation
-            self._looked = self._shelves.look(self._me)
+            self._looked = self._look()
             for _ in range(_SELVES):
                 me = replica.incarnation
                 found = self._found(visit)
-                if replica.incarnation == me and self._take(visit, found):
+                if replica.incarnation == me and self._take(visit, found) and self._views.take(visit):
                     break
             else:
                 raise SyncError(f"{self.peer} knows this store as another again and again", peer=self.peer)
             self._me = me
             visit.doing = "sending"
             self._give(visit, [one for one in found if one.path not in visit.torn])
+            self._views.give(visit)
             self._shelves.tidy(me)
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -156,7 +108,7 @@ class FolderTransport:
             )
         self.folder.mkdir(exist_ok=True)
 
-    def _found(self, visit: _Visit) -> list[Filed]:
+    def _found(self, visit: Visit) -> list[Filed]:
         """Return the files that are there; its own files a site reads through, for nobody else can."""
         found, own = [], visit.visitor.incarnation
         for one in self._shelves.files(visit.visitor.files.read, visit.skip):
@@ -169,11 +121,13 @@ class FolderTransport:
             found.append(one)
         if any(visit.visitor.files.is_ahead(one.summary) for one in found):
             visit.visitor.go_back()
+        else:
+            self._views.find(visit)
         return found
 
     # Taking.
 
-    def _take(self, visit: _Visit, found: list[Filed]) -> bool:
+    def _take(self, visit: Visit, found: list[Filed]) -> bool:
         """Take what others have written; False if it turned out that this store went back in time."""
         visitor = visit.visitor
         left = [one for one in found if one.writer != visitor.incarnation]
@@ -187,7 +141,7 @@ class FolderTransport:
                 if one.summary.is_news(visitor.files.seen()) and not self._take_one(visit, one):
                     return False
 
-    def _take_one(self, visit: _Visit, filed: Filed) -> bool:
+    def _take_one(self, visit: Visit, filed: Filed) -> bool:
         rows = 0
         try:
             self._shelves.verify(filed)
@@ -208,7 +162,7 @@ class FolderTransport:
 
     # Giving.
 
-    def _give(self, visit: _Visit, found: list[Filed]) -> None:
+    def _give(self, visit: Visit, found: list[Filed]) -> None:
         """Write what a newcomer would not learn here."""
         files, me = visit.visitor.files, visit.visitor.incarnation
         learnt = reach(one.summary for one in found)
@@ -216,20 +170,20 @@ class FolderTransport:
             own = [one.summary for one in found if one.writer == me]
             found = [*found, self._write(visit, found, learnt, own)]
         own_files = sorted((one for one in found if one.writer == me), key=lambda one: one.serial)
-        others = [one for one in found if one.writer != me]
         ground = next((one for one in reversed(own_files) if one.kind == ALL), None)
         since = [one for one in own_files if ground is None or one.serial > ground.serial]
         heavy = max(LIGHT, ground.size // 2 if ground is not None else 0)
         if len(since) > MANY or sum(one.size for one in since) > heavy:
-            has_snapshot = any(one.summary.is_snapshot for one in own_files)
-            base = [] if has_snapshot else [one.summary for one in others if one.summary.is_snapshot]
+            snapshots = [one for one in found if one.kind == ALL and one.summary.is_snapshot]
+            has_snapshot = any(one.writer == me for one in snapshots)
+            base = [] if has_snapshot else [one.summary for one in snapshots]
             ground = self._write(visit, found, reach(base), (), is_all=True)
         self._put_away(visit, ground, own_files)
         self._forget_former(visit, found)
 
     def _write(
         self,
-        visit: _Visit,
+        visit: Visit,
         found: list[Filed],
         had: Vectors,
         own: list[Summary] | tuple[()],
@@ -247,12 +201,14 @@ class FolderTransport:
                 yield last.data
 
         def kind() -> str:
-            return ALL if is_all or files.read(last.data).is_snapshot else MORE
+            # What tells some partitions from their beginning does not stand for files about the others.
+            has_all = is_all or _has_all(reach([files.read(last.data)]), files.seen())
+            return ALL if has_all else MORE
 
         serial = 1 + max((one.serial for one in found if one.writer == me), default=0)
         return self._shelves.write(me, serial, messages(), kind, files.read)
 
-    def _put_away(self, visit: _Visit, ground: Filed | None, own: list[Filed]) -> None:
+    def _put_away(self, visit: Visit, ground: Filed | None, own: list[Filed]) -> None:
         """Remove what is torn, and what another file stands for but for the last few small ones."""
         away, kept, weight = [], 0, 0
         for one in reversed(own):
@@ -264,7 +220,7 @@ class FolderTransport:
         torn = [path for path in visit.torn if path.parent.name == visit.visitor.incarnation]
         self._shelves.remove([*away, *(path for path in torn if NAME.fullmatch(path.name))])
 
-    def _forget_former(self, visit: _Visit, found: list[Filed]) -> None:
+    def _forget_former(self, visit: Visit, found: list[Filed]) -> None:
         """Remove what this store has written as another, where that is in other files as well."""
         for writer in visit.visitor.former:
             shelf = [one.summary for one in found if one.writer == writer]
@@ -280,11 +236,14 @@ class FolderTransport:
         """Look at the folder until others have left files."""
         until = time.monotonic() + timeout
         while (left := until - time.monotonic()) > 0:
-            if (found := self._shelves.look(self._me)) != self._looked:
+            if (found := self._look()) != self._looked:
                 self._looked = found
                 return True
             time.sleep(min(LOOK_SECONDS, left))
         return False
+
+    def _look(self) -> frozenset[tuple[str, int, int]]:
+        return self._shelves.look(self._me) | self._views.look(self._me)
 
     def close(self) -> None:
         """Nothing is held open between visits."""

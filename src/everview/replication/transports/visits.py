@@ -1,0 +1,62 @@
+"""A visit to a folder: who comes, and what has been done so far."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from everview.replication.cuts.files import Files
+from everview.replication.report import OnProgress, Progress, SyncReport
+
+__all__ = ["Visit", "Visitor"]
+
+_LOG = logging.getLogger("everview")
+
+
+@runtime_checkable
+class Visitor(Protocol):
+    """A store, as far as a folder asks it."""
+
+    @property
+    def incarnation(self) -> str:
+        """Who this is, as long as its store has not been copied or put back."""
+
+    @property
+    def former(self) -> list[str]:
+        """Who this was before it was put back."""
+
+    @property
+    def files(self) -> Files:
+        """What it reads and writes."""
+
+    def go_back(self) -> None:
+        """The store went back in time: go on as another incarnation."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """What one visit has done so far."""
+
+    visitor: Visitor
+    folder: Path
+    on_progress: OnProgress | None
+    doing: str = "receiving"
+    report: SyncReport = field(default_factory=SyncReport)
+    torn: set[Path] = field(default_factory=set)
+
+    def add(self, more: SyncReport) -> None:
+        """Count what was done, and say so."""
+        self.report += more
+        if self.on_progress is not None:
+            self.on_progress(Progress.of(str(self.folder), self.doing, self.report))
+
+    def skip(self, path: Path, error: Exception | None = None) -> None:
+        """Go on without a file. What is no fault of its bytes is logged."""
+        name = path.relative_to(self.folder).as_posix()
+        if path not in self.torn:
+            self.torn.add(path)
+            self.add(SyncReport(skipped_files=1, skipped=(name,)))
+        if error is not None:
+            _LOG.warning("%s is skipped: %s", path, error)

@@ -1,0 +1,139 @@
+"""Views without their inputs in a folder: who asks for them, who writes them, and what a lost file costs."""
+
+import random
+
+import pytest
+from tests.replication.folder.stores import erase, files, opened, visit, write
+
+from everview.replication.cuts import files as cut_files
+from everview.replication.transports import views
+from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.visits import Visit
+
+
+@pytest.fixture
+def stick(tmp_path):
+    return tmp_path / "stick"
+
+
+def screens(number):
+    return [opened(f"screen{one}", hosts={"v"}) for one in range(number)]
+
+
+def told(folder):
+    return [path for path in files(folder) if path.parent.parent.name.startswith(views.PREFIX)]
+
+
+def test_a_view_comes_and_goes_by_a_stick(stick):
+    (screen,), a, b = screens(1), opened("a"), opened("b")
+    a.insert("s", [(1, "x"), (2, "x")])
+    b.insert("k", [(1, "b"), (3, "b")])
+    assert told(stick) == []
+    visit(stick, a, b, screen, a, screen)
+    assert screen.rows("v") == a.rows("v") == [(1, "b")]
+    a.delete("s", [(1, "x")])
+    a.insert("s", [(3, "x")])
+    visit(stick, a, screen)
+    assert screen.rows("v") == a.rows("v") == [(3, "b")]
+    visit(stick, b, a, screen)
+    before = files(stick)
+    for report in visit(stick, screen, a, b, screen):
+        assert (report.sent_rows, report.received_rows, report.skipped) == (0, 0, ())
+    assert files(stick) == before
+
+
+def test_nobody_writes_what_nobody_wants(stick):
+    a, b = opened("a"), opened("b")
+    write(a, 1)
+    visit(stick, a, b, a)
+    assert not list(stick.glob(f"{views.PREFIX}*"))
+
+
+def test_who_holds_the_same_need_not_write_it_again(stick):
+    screen, other = screens(2)
+    a, b = opened("a"), opened("b")
+    write(a, *range(5))
+    visit(stick, screen, a, b, screen, other)
+    assert {path.parent.name for path in told(stick)} == {a.replica.incarnation}
+    assert other.rows("v") == a.rows("v") == b.rows("v") != []
+
+
+def test_rows_that_were_told_apart_are_joined_by_who_has_both(stick):
+    (screen,), a, b = screens(1), opened("a"), opened("b")
+    visit(stick, screen)
+    for site, name in ((a, "s"), (b, "k")):  # neither has seen the other's
+        site.insert(name, [(1, "x")])
+        FolderTransport(stick)._views.give(_visit(stick, site))
+    visit(stick, screen)
+    assert screen.rows("v") == []
+    visit(stick, a, b, screen)
+    visit(stick, a, screen)
+    assert screen.rows("v") == a.rows("v") == [(1, "x")]
+
+
+def _visit(stick, site):
+    return Visit(site.replica, stick, None)
+
+
+def test_a_screen_carries_what_it_was_given_elsewhere(stick):
+    screen, other = screens(2)
+    a = opened("a")
+    write(a, 1, 2)
+    screen.sync(a)
+    visit(stick, screen, other)
+    assert other.rows("v") == a.rows("v") != []
+
+
+def test_pages_are_small(stick, monkeypatch):
+    monkeypatch.setattr(cut_files, "PAGE_CELLS", 20)
+    (screen,), a = screens(1), opened("a")
+    write(a, *range(100))
+    visit(stick, screen, a, screen)
+    assert len(screen.rows("v")) == 100
+
+
+def test_a_site_that_holds_a_part_and_a_view_keeps_its_cursor_for_exchanges(stick):
+    mixed, a = opened("mixed", hosts={"k", "v"}), opened("a")
+    write(a, 1)
+    mixed.sync(a)
+    write(a, 2)
+    (stick).mkdir()
+    visit(stick, a, mixed)  # relations alone: nobody had asked for the view
+    mixed.sync(a)
+    assert mixed.rows("v") == a.rows("v")
+    mixed.insert("k", [(1, "mixed")])
+    visit(stick, mixed, a, mixed)
+    assert mixed.rows("v") == a.rows("v")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_screens_come_to_show_what_others_have(seed, stick, monkeypatch):
+    monkeypatch.setattr(views, "MANY", 3)
+    rng = random.Random(seed)
+    hosts, shown = [opened(f"s{n}") for n in range(rng.choice([1, 2, 3]))], screens(2)
+    sites = [*hosts, *shown]
+    for _ in range(60):
+        site, chance = rng.choice(sites), rng.random()
+        if chance < 0.4:
+            rng.choice([write, write, erase])(rng.choice(hosts), *rng.sample(range(5), rng.choice([1, 2])))
+        elif chance < 0.9:
+            visit(stick, site)
+        elif chance < 0.95 and told(stick):
+            path = rng.choice(told(stick))
+            data = path.read_bytes()
+            path.unlink()
+            if rng.random() < 0.5:
+                path.write_bytes(data[: rng.randrange(len(data))])
+        elif (other := rng.choice(sites)) is not site:
+            site.sync(other)
+    for _ in range(4):
+        visit(stick, *sites)
+    before = {path: path.read_bytes() for path in files(stick)}
+    assert not any(report.sent_rows or report.received_rows for report in visit(stick, *sites))
+    assert {path: path.read_bytes() for path in files(stick)} == before
+    newcomer = opened("newcomer", hosts={"v"})
+    visit(stick, newcomer)
+    for screen in (*shown, newcomer):
+        assert screen.rows("v") == hosts[0].rows("v")
+        (core,) = screen._store.engine.received.values()
+        assert not list(core.faults(screen._store.writer.connection))
