@@ -217,12 +217,10 @@ class Site:
             return Witnesses(self._reading, inside=self._inside).why(name, checked)
 
     def explain(self, name: str) -> str:
-        """Say how a view is kept, and why so; and what of it has not come from other sites yet."""
+        """Say how a view is kept, and why so; and what of it comes from other sites."""
         self._hosted(name)
         with self._store.reading(inside=self._inside) as handle:
-            text = explain(self._store.engine, name, handle.connection)
-        awaited = self._replica.awaited(name)
-        return f"{text}\n\n{awaited}" if awaited else text
+            return explain(self._store.engine, name, handle.connection)
 
     def conflicts(self, relation: str) -> list[dict[str, Any]]:
         """Return the rows of a relation that another row of their key has beaten, with `author` and `time`.

@@ -3,13 +3,11 @@
 import datetime as dt
 import os
 import random
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from tests.evolution.programs import draft, evolved
@@ -18,8 +16,6 @@ from tests.site.checks import assert_fresh, typed
 import everview as ev
 from everview.language.evolution import Evolution
 
-PRIOR = sorted((Path(__file__).parents[1] / "prior_stores").glob("*.db"))
-RECEIVED = sorted((Path(__file__).parents[1] / "prior_stores").glob("received/format_?.db"))
 R = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT);"
 V = "CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM r GROUP BY b;"
 
@@ -66,54 +62,6 @@ def test_it_is_as_if_the_rows_had_been_written_to_a_new_store(seed, tmp_path):
                     one.delete(table.name, [gone + (None,) * (len(table.columns) - len(gone))])
         assert contents(site) == contents(twin)
         assert_fresh(site)
-
-
-def grown(program):
-    """A program with one relation and one view more, and tables in another order."""
-    relation = next(iter(program.relations))
-    view = f"CREATE MATERIALIZED VIEW added AS SELECT * FROM {relation};"
-    return parse(f"CREATE TABLE brand_new (n BIGINT NOT NULL);\n{program.text}\n{view}")
-
-
-@pytest.mark.parametrize("stored", PRIOR, ids=lambda path: path.stem)
-def test_every_prior_store_migrates_and_syncs(stored, tmp_path):
-    path = shutil.copy(stored, tmp_path / "site.db")
-    with ev.Site.open(path) as site:
-        old, before = site.program, contents(site)
-    new = grown(old)
-    ev.Site.migrate(path, new)
-    with ev.Site.open(path, new) as site, ev.Site.open(":memory:", old, name="peer") as peer:
-        assert {name: typed(site.rows(name)) for name in old.names()} == before
-        assert_fresh(site)
-        peer.sync(site)  # who still runs the old program
-        assert contents(peer) == before
-        site.insert("brand_new", [(1,)])
-        with ev.Site.open(":memory:", new, name="late") as late:
-            late.sync(site)
-            assert contents(late) == contents(site)
-
-
-@pytest.mark.parametrize("stored", RECEIVED, ids=lambda path: path.stem)
-def test_what_came_of_views_migrates_and_syncs(stored, tmp_path):
-    """A view that says the same goes on where it was."""
-    viewer_path = shutil.copy(stored, tmp_path / "viewer.db")
-    holder_path = shutil.copy(stored.with_name(f"{stored.stem}_sender.db"), tmp_path / "holder.db")
-    with ev.Site.open(viewer_path) as viewer:
-        old, hosts = viewer.program, viewer._store.engine.hosted()
-        before = {name: typed(viewer.rows(name)) for name in hosts}
-    new = grown(old)
-    ev.Site.migrate(viewer_path, new)
-    with ev.Site.open(viewer_path, new) as viewer:
-        assert {name: typed(viewer.rows(name)) for name in hosts} == before
-        with ev.Site.open(holder_path, old) as holder:
-            holder.execute("DELETE FROM reading WHERE sensor = 'a'")
-            viewer.sync(holder)
-            assert all(viewer.rows(name) == holder.rows(name) for name in hosts)
-    ev.Site.migrate(holder_path, new)
-    with ev.Site.open(viewer_path, new) as viewer, ev.Site.open(holder_path, new) as holder:
-        holder.execute("DELETE FROM tag")
-        viewer.sync(holder)
-        assert all(viewer.rows(name) == holder.rows(name) for name in hosts)
 
 
 def test_a_store_in_use_is_left_alone(tmp_path):

@@ -5,7 +5,7 @@ from tests.evolution.world import run
 from tests.site.checks import assert_fresh
 
 import everview as ev
-from everview.replication.cuts import giving
+from everview.replication.protocol.replica import Replica
 
 R = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT);"
 WIDE = "CREATE TABLE r (a BIGINT NOT NULL, b TEXT, c BIGINT);"
@@ -97,7 +97,7 @@ def test_a_wider_relation_takes_and_does_not_give(fleet, caplog):
 @pytest.mark.parametrize("widens", [True, False])
 def test_a_sender_that_goes_over_between_two_pages(fleet, monkeypatch, widens):
     """What it had reached is a place in tables that are others now."""
-    monkeypatch.setitem(giving.give.__kwdefaults__, "cells", 40)
+    monkeypatch.setitem(Replica.__init__.__kwdefaults__, "page_cells", 40)
     narrow, wide = "CREATE TABLE n (a BIGINT NOT NULL);", "CREATE TABLE n (a BIGINT NOT NULL, b TEXT);"
     sender, reader = fleet.open("sender", narrow), fleet.open("reader", wide if widens else narrow + S)
     rows = [(n,) for n in range(1000, 1040)]
@@ -113,7 +113,7 @@ def test_a_sender_that_goes_over_between_two_pages(fleet, monkeypatch, widens):
 
 
 def test_rows_of_several_pages_are_widened(fleet, monkeypatch):
-    monkeypatch.setitem(giving.give.__kwdefaults__, "cells", 40)
+    monkeypatch.setitem(Replica.__init__.__kwdefaults__, "page_cells", 40)
     old, new = fleet.open("old", R + K), fleet.open("new", WIDE + K)
     old.insert("r", [(n, "x") for n in range(50)])
     new.insert("k", [(n, "y") for n in range(50)])

@@ -101,10 +101,11 @@ def test_what_is_not_monotone_is_cut(query):
     assert set(found.cores) == {core.name for core in view.cores}
 
 
-def test_a_bag_is_cut_at_the_scan_and_hidden():
+def test_a_bag_is_derived_from_like_any_relation():
     view, found = kept("SELECT x + 1 AS y FROM g WHERE x > 0")
-    assert view.way is Way.CUT
-    assert (view.cores, view.hidden, found.hidden) == ((), ("g",), ("g",))
+    assert view.way is Way.RECEIVED
+    assert [core.inputs for core in view.cores] == [("g",)]
+    assert (view.hidden, found.hidden) == ((), ())
 
 
 def test_a_whole_relation_is_its_own_stream():

@@ -320,36 +320,6 @@ def test_what_cannot_be_hosted_is_a_clear_error(world):
         world.site("a", program=PROGRAM, hosts="r")
 
 
-# What has not come yet.
-
-
-def test_explain_says_what_is_awaited(open_site):
-    a, b = open_site("a"), open_site("b", {"counted"})
-    fill(a)
-    assert "not come" not in a.explain("counted")  # it waits for nobody
-    (core,) = b._store.engine.received
-    awaited = "until then counted is made from the rest, and from what was written here."
-    assert b.explain("counted").splitlines()[-1] == f"{core} has not come from other sites yet: {awaited}"
-    b.sync(a)
-    assert "not come" not in b.explain("counted")
-    b = open_site("b", {"joined"})
-    (core,) = b._store.engine.received
-    assert b.rows("counted") == []  # it is computed from joined, which is yet to come
-    assert b.explain("counted").splitlines()[-1] == f"{core} has not come from other sites yet: {awaited}"
-    b.sync(a)
-    assert_same(a, b)
-    b = open_site("b", {"r", "k"})
-    assert b.explain("counted").splitlines()[-1] == f"k, r have not come from other sites yet: {awaited}"
-    alone = "r has not come from other sites yet: it shows what was written here."
-    assert b.explain("r").splitlines()[-1] == alone
-    b.insert("r", [(4, 1)])
-    b.insert("k", [(1, "mine")])
-    assert b.rows("counted") == [("mine", 1)]
-    b.sync(a)
-    assert "not come" not in b.explain("counted") + b.explain("r")
-    assert_same(a, b)
-
-
 @pytest.mark.parametrize("hosts", [{"k", "j"}, {"s", "j"}])
 @pytest.mark.parametrize("dials", ["full", "part"])
 def test_a_newcomer_that_receives_a_view_over_its_own_rows_has_it_after_one_sync(hosts, dials):

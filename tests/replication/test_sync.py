@@ -7,7 +7,7 @@ from tests.replication.sites import PROGRAM, World, assert_equal, contents, talk
 
 import everview as ev
 from everview.engines.sqlite.stamps import SHIFT
-from everview.replication.cuts import giving
+from everview.replication.protocol.replica import Replica
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_a_site_does_not_sync_with_itself(world):
 
 
 def test_more_rows_than_a_page_has(world, monkeypatch):
-    monkeypatch.setitem(giving.give.__kwdefaults__, "cells", 300)
+    monkeypatch.setitem(Replica.__init__.__kwdefaults__, "page_cells", 300)
     a, b = world.sites(2)
     a.insert("r", [(n, str(n % 7)) for n in range(1000)])
     a.insert("k", [(n, "v") for n in range(300)])

@@ -7,7 +7,7 @@ import pytest
 from tests.replication.sites import World, talk
 
 import everview as ev
-from everview.replication.cuts import giving
+from everview.replication.protocol.replica import Replica
 
 PROGRAM = ev.Program.parse("""
     CREATE TABLE debits (id TEXT NOT NULL, account BIGINT NOT NULL, amount BIGINT NOT NULL);
@@ -60,7 +60,7 @@ def banks(world, rng, count, hosts=None, paths=None):
 
 @pytest.fixture
 def small_pages(monkeypatch):
-    monkeypatch.setitem(giving.give.__kwdefaults__, "cells", 12)
+    monkeypatch.setitem(Replica.__init__.__kwdefaults__, "page_cells", 12)
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -160,7 +160,7 @@ def test_the_total_is_0_where_only_the_views_are_hosted(seed):
 
 
 def test_a_reader_that_never_rests_sees_whole_transfers_only(tmp_path, monkeypatch):
-    monkeypatch.setitem(giving.give.__kwdefaults__, "cells", 20)
+    monkeypatch.setitem(Replica.__init__.__kwdefaults__, "page_cells", 20)
     world, rng = World(), random.Random(1)
     pair = banks(world, rng, 2, paths=[tmp_path / "a.db", tmp_path / "b.db"])
     stop, wrong, looks = threading.Event(), [], [0, 0]

@@ -198,12 +198,6 @@ def test_what_cannot_read_it(tmp_path: Path) -> None:
         one.execute("DELETE FROM everview_conflicts")
     with pytest.raises(ev.ProgramError, match="has no schema before it"):
         one.query("SELECT * FROM other.conflicts")
-    old = ev.Site(
-        Store(":memory:", ev.Program.parse("CREATE TABLE a (b BIGINT PRIMARY KEY)"), "old", dots=False)
-    )
-    for read in (lambda: old.conflicts("a"), lambda: old.query("SELECT * FROM everview.conflicts")):
-        with pytest.raises(ev.DataError, match="needs a store of rows under dots"):
-            read()
 
 
 def test_wide_relations() -> None:

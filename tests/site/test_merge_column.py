@@ -186,11 +186,6 @@ def test_merging_needs_a_key() -> None:
     )
 
 
-def test_stores_without_dots_refuse_to_merge() -> None:
-    with pytest.raises(ev.ProgramError, match="person: WITH"):
-        Store(":memory:", ev.Program.parse(COLUMN), "one", dots=False)
-
-
 def test_a_change_of_merging_is_no_evolution() -> None:
     plain = ev.Program.parse(COLUMN.replace("WITH (merge = 'column')", ""))
     assert "person" in Evolution(plain, ev.Program.parse(COLUMN)).refused[0]

@@ -111,7 +111,7 @@ def token(
         typer.Option(
             "--write",
             metavar="NAME",
-            help="What it may write; repeated, or *. Relations have to be readable, too.",
+            help="What it may write; repeated, or *.",
             show_default="* if it may read everything, else nothing",
         ),
     ] = None,

@@ -37,7 +37,7 @@ def statements(site, write):
 
 def test_an_insertion_sweeps_nothing_but_the_self_join(site):
     seen = statements(site, lambda: site.insert("r", [(3, 1, 1)]))
-    assert len(seen) == 11  # begin, number, stage, relation, four views, one sweep, clear, commit
+    assert len(seen) == 12  # begin, number, stage, relation, ledger, four views, one sweep, clear, commit
     assert sum("WHERE w = 0" in sql for sql in seen) == 1
 
 

@@ -269,7 +269,7 @@ class Engine:
 
     @cached_property
     def joined_elsewhere(self) -> frozenset[str]:
-        """The relations that are here, and that others join with what is not: what comes of that comes back."""
+        """The relations here that others join with what is not here: what they make of these comes back."""
         joins = (join for core in self.received.values() for join in core.joins)
         return frozenset(atom.name for join in joins for atom in join.branch.atoms) & self.relations.keys()
 

@@ -83,6 +83,10 @@ class Programs:
         one, other = (self._ours[name], theirs[name]) if given else (theirs[name], self._ours[name])
         return one.fits_into(other)
 
+    def declared(self, program: bytes, streams: Collection[str]) -> set[str]:
+        """Return which streams a site with a program knows of, whatever it hosts."""
+        return set(streams) if program == self._word else set(streams) & self._known[program].keys()
+
     def widened(self, program: bytes, stream: str, rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
         """Return the columns of rows as they are here: NULL in those that the sender does not declare."""
         ours = self._ours.get(stream)

@@ -115,14 +115,20 @@ class Replica:
 
     def _look(self) -> None:
         """Go on as another incarnation if the file was copied, put back, or is called something else."""
-        with self._committing() as connection:
+        with self.store.writing() as connection:
             self.store.ledger.load(connection)
             strange = self._lineage.strange(connection)
-            self._lineage.mark(connection)
-            if strange is not None or identity.is_renamed(connection, self.store):
+            is_another = strange is not None or identity.is_renamed(connection, self.store)
+            if not is_another:
+                self._lineage.mark(connection)
+                if not self._lineage.is_unbroken:
+                    identity.note_opening(connection, self.store.ledger)
+        if is_another:
+            with self._committing() as connection:
+                self._lineage.mark(connection)
                 self._renew(connection, is_gone=strange is not Strange.COPIED)
-            elif not self._lineage.is_unbroken:
-                identity.note_opening(connection, self.store.ledger)
+        with self.store.exclusive():
+            self.store.ledger.load(self.store.writer.connection)
             self._began = {one.number: one.seen for one in self.store.ledger.partitions.values()}
 
     def _renew(self, connection: sqlite3.Connection, *, is_gone: bool) -> int:
@@ -632,13 +638,18 @@ class Replica:
     def withheld(self, data: bytes, rights: Rights) -> Withheld:
         """Return which of the names that a message says its sender may not read here, and not write."""
         message, _ = decode(data)
-        if message.greeting is None:
+        if message.greeting is None or not self.programs.note(message):
             return Withheld()
-        reads = list(self.shares) if message.greeting.reads is None else message.greeting.reads
-        tells, names = self.store.engine.tells, list(self.store.program.names())
-        kept = {view_of(one) for one in reads if one in tells and not rights.may_read(one)}
-        refused = {view_of(one) for one in self.shares if not rights.may_write(one)}
-        return Withheld(tuple(filter(kept.__contains__, names)), tuple(filter(refused.__contains__, names)))
+        engine, names = self.store.engine, list(self.store.program.names())
+        both = self.programs.declared(message.program, [*self.shares, *engine.received])
+        wanted = both if message.greeting.reads is None else message.greeting.reads
+        reads = {view_of(one) for one in wanted if one in engine.tells and not rights.may_read(one)}
+        views_of, plans = engine.exchange.views_of, engine.plans
+        taken = (view for one in both for view in views_of.get(one, (view_of(one),)) if view in plans)
+        writes = {
+            view for view in (*taken, *map(view_of, both & set(self.shares))) if not rights.may_write(view)
+        }
+        return Withheld(tuple(filter(reads.__contains__, names)), tuple(filter(writes.__contains__, names)))
 
     def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:  # noqa: ARG002 - other replicas look
         """Return what this site wanted of a peer, by what that says to withhold."""
@@ -646,6 +657,10 @@ class Replica:
             ledger_ = self.store.ledger
             ledger_.load(self.store.writer.connection)
             written = {view_of(one.stream) for one in ledger_.partitions.values() if one.seen}
+        exchange, views = self.store.engine.exchange, self.store.program.views
+        for core in map(exchange.all_cores.__getitem__, self.store.engine.derives):
+            if not written.isdisjoint(core.inputs):
+                written |= {one for one in exchange.views_of[core.name] if views[one].authority is None}
         needs, wanted = needed(self.store.engine.exchange), set(map(view_of, self.shares))
         reads = (
             Denied("read", name, tuple(view for view, others in needs.items() if name in others))
@@ -676,10 +691,6 @@ class Replica:
             self._lineage.seal()
 
     due = False
-
-    def awaited(self, name: str) -> str:  # noqa: ARG002
-        """Say what of a relation or view has not come from other sites yet; nothing if all has."""
-        return ""
 
     # The listening side.
 
