@@ -105,6 +105,23 @@ def test_a_site_without_the_right_to_a_view_or_its_input_hears_nothing_of_it(wor
     assert (device.rows("g"), device.rows("joined")) == ([(1,), (1,)], [])
 
 
+def test_what_is_sent_without_the_right_is_left_out_and_comes_when_it_may(device, server):
+    """A device that pushes all it has, whatever it was asked for: the right is gone since the question."""
+    sync(device, server, Rights())
+    write(device, 1)
+    exchange = device.replica.exchange("server")
+    pushed = exchange.receive(server.replica.answer(exchange.open()))
+    while pushed is not None:
+        some = Rights(writes=frozenset({"r", "g"}))
+        pushed = exchange.receive(server.replica.answer(pushed, some))
+    assert [server.rows(name) for name in ("k", "w")] == [[], []]
+    for _ in range(2):
+        sync(device, server, some)
+    assert [server.rows(name) for name in RELATIONS] == [[(1,)], [], [(1,), (1,)], []]
+    sync(device, server, Rights())  # and nothing is lost when it may
+    assert [server.rows(name) for name in RELATIONS] == [device.rows(name) for name in RELATIONS]
+
+
 def test_no_right_at_all_changes_nothing(device, server):
     write(device, 1)
     write(server, 2)

@@ -115,7 +115,7 @@ class Replica:
 
     def _look(self) -> None:
         """Go on as another incarnation if the file was copied, put back, or is called something else."""
-        with self.store.writing() as connection:
+        with self.store.writing() as connection, self.store.explained("written to"):
             self.store.ledger.load(connection)
             strange = self._lineage.strange(connection)
             is_another = strange is not None or identity.is_renamed(connection, self.store)
