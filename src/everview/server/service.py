@@ -70,7 +70,7 @@ class Member(Protocol):
         """How many messages were answered by a refusal for what they say."""
 
     def members(self) -> dict[str, Any]:
-        """The other members and readers, and how many rows were dropped that their senders may not write."""
+        """The other sites, and how many rows of this one they have refused."""
 
 
 class SiteService(Service):
@@ -89,7 +89,7 @@ class SiteService(Service):
         """All metrics, as they are now."""
         yield from super().families()
         status = self._replica.members()
-        there = _devices(status)
+        there = status["members"]
         names = [{"device": one["name"], "incarnation": one["incarnation"]} for one in there]
         now = time.time()
         yield gauge("everview_commits", "The number of the last commit.", (status["head"], {}))
@@ -107,33 +107,16 @@ class SiteService(Service):
                 if one["heard_us"]
             ),
         )
-        yield Family(
-            "everview_dropped_rows_total",
-            "counter",
-            "Rows that came from sites that may not write them, and were left out.",
-            [("", (), status["dropped_rows"])],
-        )
-        if "alarms" in status:
-            yield gauge(
-                "everview_alarms",
-                "Partitions that differ from a peer's although both have seen the same.",
-                (status["alarms"], {}),
-            )
         yield gauge(
-            "everview_conflicts",
-            "Relations in which a key has two rows of one stamp.",
-            (status["conflicts"], {}),
+            "everview_refused_rows",
+            "Rows written here that other sites have refused.",
+            (status["refused"], {}),
         )
-
-
-def _devices(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Members, and who reads published views; who does both lacks what it lacks of either."""
-    found: dict[str, dict[str, Any]] = {}
-    for one in (*status["members"], *status["readers"]):
-        known = found.setdefault(one["incarnation"], one)
-        most = {what: max(known[what], one[what]) for what in ("lag", "heard_us")}
-        found[one["incarnation"]] = known | most
-    return [one for one in found.values() if not one["expired"]]
+        yield gauge(
+            "everview_alarms",
+            "Partitions that differ from a peer's although both have seen the same.",
+            (status["alarms"], {}),
+        )
 
 
 def _process() -> Iterator[Family]:

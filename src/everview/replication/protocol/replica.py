@@ -628,12 +628,10 @@ class Replica:
         return (0, 0) if page is None else (sum(share.rows for share in page.shares), page.head.version)
 
     def members(self) -> dict[str, Any]:
-        """Return what a server counts: the last commit, who was heard of, and rows that were refused."""
+        """Return what a server counts: the last commit, who was heard of, what was refused, and alarms."""
         status = self.status()
-        heard = [{**one, "expired": False} for one in self.heard.sites(status["head"])]
-        told = {"head": status["head"], "members": heard, "readers": []}
-        counted = {"dropped_rows": len(status["refused"]), "conflicts": 0, "alarms": len(status["alarms"])}
-        return told | counted
+        counted = {what: len(status[what]) for what in ("refused", "alarms")}
+        return {"head": status["head"], "members": list(self.heard.sites(status["head"]))} | counted
 
     def withheld(self, data: bytes, rights: Rights) -> Withheld:
         """Return which of the names that a message says its sender may not read here, and not write."""
