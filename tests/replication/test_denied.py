@@ -209,4 +209,4 @@ def test_a_header_is_short_and_may_be_anything():
 
 def test_names_that_a_server_makes_up_are_not_repeated():
     with opened("device", "r") as device:
-        assert device.replica.denied("http://x", Withheld(("evil\n", "r"), ("evil", "w"))) == (read("r"),)
+        assert device.replica.denied(Withheld(("evil\n", "r"), ("evil", "w"))) == (read("r"),)

@@ -649,7 +649,7 @@ class Replica:
         }
         return Withheld(tuple(filter(reads.__contains__, names)), tuple(filter(writes.__contains__, names)))
 
-    def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:  # noqa: ARG002 - other replicas look
+    def denied(self, told: Withheld) -> tuple[Denied, ...]:
         """Return what this site wanted of a peer, by what that says to withhold."""
         with self.store.exclusive():
             ledger_ = self.store.ledger
@@ -667,7 +667,7 @@ class Replica:
         )
         return (*reads, *(Denied("write", name) for name in told.writes if name in written))
 
-    def status(self, *, counted: int = 0) -> dict[str, Any]:  # noqa: ARG002
+    def status(self) -> dict[str, Any]:
         """Return what there is to say about other sites."""
         with self.store.exclusive():
             store, connection = self.store, self.store.writer.connection
@@ -687,8 +687,6 @@ class Replica:
         self.store.close()
         with suppress(OSError):
             self._lineage.seal()
-
-    due = False
 
     # The listening side.
 

@@ -54,7 +54,7 @@ class Replica(Protocol):
     def withheld(self, data: bytes, rights: Rights) -> Withheld:
         """Return which of the names that a message says its sender may not read here, and not write."""
 
-    def denied(self, peer: str, told: Withheld) -> tuple[Denied, ...]:
+    def denied(self, told: Withheld) -> tuple[Denied, ...]:
         """Return what this site wanted of a peer, by what that says to withhold."""
 
     def extent(self, data: bytes) -> tuple[int, int]:

@@ -93,7 +93,7 @@ class HttpTransport:
 
         report = converse(talk, call, self.peer)
         if told:
-            report.denied = replica.denied(self.peer, of_header(told))
+            report.denied = replica.denied(of_header(told))
         return report
 
     def wait(self, timeout: float) -> bool:

@@ -31,7 +31,7 @@ class MemoryTransport:
 
         report = converse(talk, call, self.peer)
         for told in withheld:
-            report.denied = replica.denied(self.peer, told)
+            report.denied = replica.denied(told)
         self._seen = self._other.head
         return report
 

@@ -40,8 +40,6 @@ def wrong_in(column: Sequence[Any], wanted: PartColumn, sites: int = 0) -> str |
             return _range(column, BIGINT_MIN, BIGINT_MAX)
         case "id":
             return None if isinstance(column, Ids) else _wrong_ids(column)
-        case "optional id":
-            return _wrong_ids([id_ for id_ in column if id_ is not None])
         case "value" if wanted.field is not None:
             present = _present(column)
             if len(present) < len(column) and not wanted.field.nullable:
