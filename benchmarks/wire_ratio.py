@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from benchmarks.streams import VALUES_OF_B, VALUES_OF_C
-from everview.replication.protocol.messages import Columns, Cursor, Greeting, Message, Page, Place, Share
-from everview.replication.protocol.wire import encode
+from everview.replication.wire.codec import encode
 from everview.replication.wire.frame import LEVEL
+from everview.replication.wire.messages import Columns, Cursor, Greeting, Message, Page, Place, Share
 
 __all__ = ["ROWS", "SHAPES", "Ratios", "batch", "wire_ratio"]
 

@@ -21,6 +21,7 @@ from everview.engines.sqlite.inspecting import Inspection
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Change, Watch
+from everview.engines.sqlite.windows.closing import Closing, checked_moment
 from everview.engines.sqlite.witnesses import Witnesses
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, ProgramError, StoreError
@@ -38,10 +39,9 @@ from everview.replication.protocol.replica import Replica
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.standing import subject_of
 from everview.replication.transports.base import Transport
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, is_address, sync_with
-from everview.replication.windows.closing import Closing, checked_moment
 from everview.tables import html
 from everview.tables.table import Table
 

@@ -14,9 +14,9 @@ import msgspec
 from tests.replication.wire.samples import everything, exact
 
 from everview.errors import WireError
-from everview.replication.protocol.messages import PROTOCOL, Message
-from everview.replication.protocol.wire import decode, encode
+from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.frame import FRAME, MAGIC, frame, unframe
+from everview.replication.wire.messages import PROTOCOL, Message
 
 LIMIT = 2**20
 ENDS = Counter()

@@ -9,7 +9,7 @@ import everview as ev
 from everview.replication import live
 from everview.replication.live import Live
 from everview.replication.rights import ALL
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener

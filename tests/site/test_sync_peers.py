@@ -9,7 +9,7 @@ from tests.replication.certificates import write_certificates
 import everview as ev
 from everview.replication.report import Progress
 from everview.replication.tokens import hash_of
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Tokens
 

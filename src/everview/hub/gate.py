@@ -29,6 +29,7 @@ from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.storage import store_rows
 from everview.engines.sqlite.stamps import SHIFT
 from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.windows.closing import checked_moment
 from everview.engines.sqlite.writing import Writing
 from everview.errors import DataError, StoreError
 from everview.hub.changed import gone_table, noting_ddl
@@ -37,7 +38,6 @@ from everview.language.program import Program
 from everview.language.relations import Relation, View
 from everview.planner.published import published_stream
 from everview.replication.protocol.replica import Replica
-from everview.replication.windows.closing import checked_moment
 
 __all__ = ["Announced", "Columns", "Gate"]
 

@@ -35,10 +35,10 @@ from starlette.routing import Route
 
 from everview.errors import EverviewError, WireError
 from everview.replication.denying import as_header
-from everview.replication.protocol.wire import LARGEST_MESSAGE
 from everview.replication.rights import Rights
 from everview.replication.transports.base import Replica
 from everview.replication.transports.http import DENIED_HEADER, MESSAGE_TYPE
+from everview.replication.wire.codec import LARGEST_MESSAGE
 from everview.server.access import Access, Open
 from everview.server.heads import Heads
 from everview.server.metrics import CONTENT_TYPE, render

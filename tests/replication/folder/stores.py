@@ -3,7 +3,7 @@
 from everview.engines.sqlite.rows import serving
 from everview.engines.sqlite.store import Store
 from everview.language.program import Program
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder.transport import FolderTransport
 from everview.site import Site
 
 PROGRAM = Program.parse("""

@@ -9,11 +9,11 @@ from tests.replication.folder.stores import assert_equal, erase, files, newcomer
 
 from everview.errors import SyncError
 from everview.language.program import Program
-from everview.replication.cuts import files as cut_files
-from everview.replication.transports import folder as folders
-from everview.replication.transports import framed
-from everview.replication.transports.folder import FolderTransport
-from everview.replication.transports.framed import Frames, write_framed
+from everview.replication.transports.folder import files as cut_files
+from everview.replication.transports.folder import framed
+from everview.replication.transports.folder import transport as folders
+from everview.replication.transports.folder.framed import Frames, write_framed
+from everview.replication.transports.folder.transport import FolderTransport
 
 
 @pytest.fixture

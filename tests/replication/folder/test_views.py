@@ -5,10 +5,10 @@ import random
 import pytest
 from tests.replication.folder.stores import erase, files, opened, visit, write
 
-from everview.replication.cuts import files as cut_files
-from everview.replication.transports import views
-from everview.replication.transports.folder import FolderTransport
-from everview.replication.transports.visits import Visit
+from everview.replication.transports.folder import files as cut_files
+from everview.replication.transports.folder import views
+from everview.replication.transports.folder.transport import FolderTransport
+from everview.replication.transports.folder.visits import Visit
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 from tests.replication.folder.stores import assert_equal, check, erase, files, newcomer, opened, visit, write
 
-from everview.replication.transports import folder as folders
-from everview.replication.transports import framed
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder import framed
+from everview.replication.transports.folder import transport as folders
+from everview.replication.transports.folder.transport import FolderTransport
 
 
 class Death(BaseException):

@@ -10,7 +10,7 @@ from tests.replication.fake import PAGE, FakeReplica
 
 from everview.errors import SyncError
 from everview.replication.report import SyncReport
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener

@@ -8,9 +8,9 @@ from tests.replication.views.hosts import Host, assert_shows, expected, program
 
 import everview as ev
 from everview.errors import WireError
-from everview.replication.protocol.messages import Resume
-from everview.replication.protocol.wire import decode, encode
 from everview.replication.rights import ALL, Rights
+from everview.replication.wire.codec import decode, encode
+from everview.replication.wire.messages import Resume
 
 PROGRAM = program(
     joined="SELECT r.a, s.d FROM r JOIN s ON r.b = s.b WHERE r.a < 5",

@@ -5,7 +5,7 @@ import struct
 from hypothesis import strategies as st
 
 from everview.language.evolution import Shape
-from everview.replication.protocol.messages import (
+from everview.replication.wire.messages import (
     Ask,
     Columns,
     Cursor,

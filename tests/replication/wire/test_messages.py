@@ -10,9 +10,9 @@ import pytest
 from tests.replication.wire.samples import everything, exact
 
 from everview.errors import WireError
-from everview.replication.protocol.messages import PROTOCOL, Columns, Cursor, Message, Page, Place, Share
-from everview.replication.protocol.wire import decode, encode
+from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.frame import FRAME, frame, unframe
+from everview.replication.wire.messages import PROTOCOL, Columns, Cursor, Message, Page, Place, Share
 
 LIMIT = 2**20
 CELLS = LIMIT // 16 // 3

@@ -21,14 +21,14 @@ from everview.engines.sqlite.rows.ledger import Partition
 from everview.engines.sqlite.rows.refusals import not_the_owners, note_refused, without_successor
 from everview.engines.sqlite.rows.serving import Mode, Removals, Rows
 from everview.engines.sqlite.rows.taking import Part, Taking, trim_log, undo
+from everview.engines.sqlite.windows.closing import TOO_LATE
 from everview.errors import WireError
 from everview.language.windowed import CLOSED
 from everview.replication.cuts.checks import check_columns
 from everview.replication.cuts.derivations import take_derivations
 from everview.replication.cuts.sites import Named, beginnings
-from everview.replication.protocol.messages import Columns, Message, News, Place, Share
 from everview.replication.protocol.programs import Programs
-from everview.replication.windows.closing import TOO_LATE
+from everview.replication.wire.messages import Columns, Message, News, Place, Share
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

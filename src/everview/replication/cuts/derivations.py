@@ -22,7 +22,8 @@ from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
 from everview.errors import WireError
 from everview.replication.cuts.checks import check_columns
 from everview.replication.cuts.sites import Named, Naming
-from everview.replication.protocol.messages import (
+from everview.replication.wire.codec import check_dots
+from everview.replication.wire.messages import (
     START,
     Ask,
     Columns,
@@ -35,7 +36,6 @@ from everview.replication.protocol.messages import (
     Resume,
     Share,
 )
-from everview.replication.protocol.wire import check_dots
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.derived.joined import JoinedRows

@@ -17,7 +17,7 @@ from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
 from everview.language.sizes import LARGEST_ROW
 from everview.replication.cuts.derivations import give_derivations
 from everview.replication.cuts.sites import Named, Naming
-from everview.replication.protocol.messages import Columns, Cursor, Message, Page, Place, Share
+from everview.replication.wire.messages import Columns, Cursor, Message, Page, Place, Share
 
 __all__ = ["PAGE_BYTES", "PAGE_CELLS", "give", "page_for"]
 

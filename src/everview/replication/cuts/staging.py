@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from everview.engines.sqlite.names import PAGES
-from everview.replication.protocol.messages import Columns, Message, News, Place, Resume
-from everview.replication.protocol.wire import decode
+from everview.replication.wire.codec import decode
+from everview.replication.wire.messages import Columns, Message, News, Place, Resume
 
 __all__ = ["Staged", "Staging"]
 

@@ -14,11 +14,11 @@ from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.cuts.sites import Named, Naming
-from everview.replication.protocol.messages import Columns, Message, Page
 from everview.replication.protocol.replica import OTHER_PROGRAM, Replica
-from everview.replication.protocol.wire import decode
 from everview.replication.report import OnProgress, Progress, SyncReport
 from everview.replication.rights import ALL
+from everview.replication.wire.codec import decode
+from everview.replication.wire.messages import Columns, Message, Page
 
 __all__ = ["Exchange"]
 

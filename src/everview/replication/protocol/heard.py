@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.replication.protocol.messages import Greeting
+from everview.replication.wire.messages import Greeting
 
 __all__ = ["Heard"]
 

@@ -15,7 +15,7 @@ from everview.errors import SyncError
 from everview.language.evolution import Shape, definitions, shape_of
 from everview.language.program import Program
 from everview.planner.published import is_published, published_stream
-from everview.replication.protocol.messages import Message
+from everview.replication.wire.messages import Message
 
 __all__ = ["Programs", "Shapes", "shapes_of"]
 

@@ -22,6 +22,7 @@ from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.lineage import Lineage, Strange
 from everview.engines.sqlite.rows.refusals import note_refused
 from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.windows.closing import Closing
 from everview.engines.sqlite.writing import Writing
 from everview.errors import EverviewError, StoreError, SyncError, WireError
 from everview.language.windowed import CLOSED
@@ -34,7 +35,12 @@ from everview.replication.cuts.staging import Staged, Staging, key
 from everview.replication.denying import Withheld
 from everview.replication.grants import needed
 from everview.replication.protocol.heard import Heard
-from everview.replication.protocol.messages import (
+from everview.replication.protocol.programs import Programs
+from everview.replication.report import Denied, OnProgress
+from everview.replication.rights import ALL, Rights
+from everview.replication.standing import replication_status
+from everview.replication.wire.codec import decode, encode, peek
+from everview.replication.wire.messages import (
     START,
     Ask,
     Columns,
@@ -49,16 +55,10 @@ from everview.replication.protocol.messages import (
     Undone,
     Wish,
 )
-from everview.replication.protocol.programs import Programs
-from everview.replication.protocol.wire import decode, encode, peek
-from everview.replication.report import Denied, OnProgress
-from everview.replication.rights import ALL, Rights
-from everview.replication.standing import replication_status
-from everview.replication.windows.closing import Closing
 
 if TYPE_CHECKING:
-    from everview.replication.cuts.files import Files
     from everview.replication.protocol.exchange import Exchange
+    from everview.replication.transports.folder.files import Files
 
 __all__ = ["Replica"]
 
@@ -606,7 +606,7 @@ class Replica:
     @cached_property
     def files(self) -> Files:
         """The store as a folder sees it."""
-        from everview.replication.cuts.files import Files  # noqa: PLC0415 - they are made of a replica
+        from everview.replication.transports.folder.files import Files  # noqa: PLC0415 - they are made of a replica
 
         return Files(self)
 

@@ -18,9 +18,9 @@ import httpx
 
 from everview.errors import SyncError
 from everview.replication.denying import of_header
-from everview.replication.protocol.wire import LARGEST_MESSAGE
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import TRY_LATER, Replica, converse
+from everview.replication.wire.codec import LARGEST_MESSAGE
 
 __all__ = ["DENIED_HEADER", "MESSAGE_TYPE", "HttpTransport"]
 

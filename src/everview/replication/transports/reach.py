@@ -11,7 +11,7 @@ from typing import Protocol, cast, runtime_checkable
 from everview.errors import SyncError
 from everview.replication.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, Transport
-from everview.replication.transports.folder import FolderTransport
+from everview.replication.transports.folder.transport import FolderTransport
 
 __all__ = ["TOKEN_VARIABLE", "Peer", "Reachable", "is_address", "reach", "sync_with"]
 

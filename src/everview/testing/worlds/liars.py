@@ -19,7 +19,9 @@ from everview.engines.sqlite.rows.ledger import PARTITIONS
 from everview.errors import EverviewError
 from everview.language.plan import Schema
 from everview.replication.protocol.exchange import Exchange
-from everview.replication.protocol.messages import (
+from everview.replication.rights import Rights
+from everview.replication.wire.codec import decode, encode
+from everview.replication.wire.messages import (
     Ask,
     Columns,
     Cursor,
@@ -33,8 +35,6 @@ from everview.replication.protocol.messages import (
     Undone,
     Wish,
 )
-from everview.replication.protocol.wire import decode, encode
-from everview.replication.rights import Rights
 from everview.testing.worlds.invariants import Wrong
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from everview.errors import EverviewError
 from everview.replication.cuts.sites import Named
 from everview.replication.protocol.exchange import Exchange
-from everview.replication.protocol.wire import decode
 from everview.replication.rights import ALL
+from everview.replication.wire.codec import decode
 from everview.testing.worlds.invariants import Wrong
 
 if TYPE_CHECKING:

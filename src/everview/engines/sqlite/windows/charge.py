@@ -26,10 +26,7 @@ from dataclasses import dataclass
 
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.store import Store
-from everview.engines.sqlite.writing import Writing
-from everview.errors import StoreError
-from everview.language.windowed import CLOSED, PARTICIPANTS, windowed_relations
-from everview.replication.windows.markers import (
+from everview.engines.sqlite.windows.markers import (
     CHARGED,
     FORMER,
     OPENED,
@@ -45,6 +42,9 @@ from everview.replication.windows.markers import (
     text_of,
     vector_of,
 )
+from everview.engines.sqlite.writing import Writing
+from everview.errors import StoreError
+from everview.language.windowed import CLOSED, PARTICIPANTS, windowed_relations
 
 __all__ = ["Charge"]
 

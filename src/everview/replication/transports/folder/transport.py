@@ -17,12 +17,12 @@ from pathlib import Path
 
 from everview.errors import EverviewError, StoreError, SyncError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.cuts.files import Piece, Summary, Vectors, includes, reach
 from everview.replication.report import OnProgress, SyncReport
-from everview.replication.transports.framed import Frames, TornFileError
-from everview.replication.transports.shelves import ALL, MORE, NAME, Filed, Shelves
-from everview.replication.transports.views import Views
-from everview.replication.transports.visits import Visit, Visitor
+from everview.replication.transports.folder.files import Piece, Summary, Vectors, includes, reach
+from everview.replication.transports.folder.framed import Frames, TornFileError
+from everview.replication.transports.folder.shelves import ALL, MORE, NAME, Filed, Shelves
+from everview.replication.transports.folder.views import Views
+from everview.replication.transports.folder.visits import Visit, Visitor
 
 __all__ = ["FolderTransport"]
 

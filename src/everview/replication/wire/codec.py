@@ -19,9 +19,9 @@ from everview.engines.sqlite.rows.dots import NUMBERS
 from everview.engines.sqlite.rows.serving import Mode
 from everview.errors import WireError
 from everview.language.sizes import LARGEST_ROW
-from everview.replication.protocol.messages import PROTOCOL, Columns, DerivedColumns, Message, Page
 from everview.replication.wire.columns import decode_column, encode_column
 from everview.replication.wire.frame import FRAME, LEVEL, frame, unframe
+from everview.replication.wire.messages import PROTOCOL, Columns, DerivedColumns, Message, Page
 
 __all__ = ["LARGEST_MESSAGE", "LIMIT", "decode", "encode", "peek"]
 

@@ -20,8 +20,14 @@ from pathlib import Path
 from typing import Protocol
 
 from everview.errors import EverviewError, StoreError
-from everview.replication.cuts.files import Summary
-from everview.replication.transports.framed import TEMPORARY, Frames, TornFileError, verify, write_framed
+from everview.replication.transports.folder.files import Summary
+from everview.replication.transports.folder.framed import (
+    TEMPORARY,
+    Frames,
+    TornFileError,
+    verify,
+    write_framed,
+)
 
 __all__ = ["ALL", "MORE", "NAME", "Filed", "Shelves", "listed"]
 

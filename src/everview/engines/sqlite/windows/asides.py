@@ -11,10 +11,7 @@ from typing import Any
 
 from everview.engines.sqlite.rows.dots import dot, site_of
 from everview.engines.sqlite.store import Store
-from everview.engines.sqlite.writing import Writing
-from everview.language.relations import Relation
-from everview.language.windowed import CLOSED, PROGRESS, late_name
-from everview.replication.windows.markers import (
+from everview.engines.sqlite.windows.markers import (
     OPENING,
     Marker,
     Vector,
@@ -26,7 +23,10 @@ from everview.replication.windows.markers import (
     text_of,
     vector_of,
 )
-from everview.replication.windows.progress import strangers
+from everview.engines.sqlite.windows.progress import strangers
+from everview.engines.sqlite.writing import Writing
+from everview.language.relations import Relation
+from everview.language.windowed import CLOSED, PROGRESS, late_name
 
 __all__ = ["Asides", "mark"]
 

@@ -31,7 +31,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from everview.errors import LimitError
-from everview.replication.protocol.wire import LARGEST_MESSAGE
+from everview.replication.wire.codec import LARGEST_MESSAGE
 
 __all__ = ["TEMPORARY", "Frames", "TornFileError", "read_frames", "read_header", "verify", "write_framed"]
 

@@ -30,7 +30,9 @@ from everview.replication.cuts.applying import Outcome, apply
 from everview.replication.cuts.derivations import give_derivations, resumes
 from everview.replication.cuts.giving import PAGE_BYTES, PAGE_CELLS, page_for
 from everview.replication.cuts.sites import Named, Naming, beginnings, incarnation_of
-from everview.replication.protocol.messages import (
+from everview.replication.rights import ALL
+from everview.replication.wire.codec import decode, peek
+from everview.replication.wire.messages import (
     START,
     Ask,
     Columns,
@@ -43,8 +45,6 @@ from everview.replication.protocol.messages import (
     Resume,
     Wish,
 )
-from everview.replication.protocol.wire import decode, peek
-from everview.replication.rights import ALL
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

@@ -19,9 +19,7 @@ from everview.engines.sqlite.rows.dots import dot, number_of, site_of
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.rows.serving import Rows
 from everview.engines.sqlite.store import Store
-from everview.engines.sqlite.writing import Writing
-from everview.language.windowed import PROGRESS
-from everview.replication.windows.markers import (
+from everview.engines.sqlite.windows.markers import (
     Marker,
     Vector,
     cell,
@@ -31,6 +29,8 @@ from everview.replication.windows.markers import (
     read_markers,
     vector_of,
 )
+from everview.engines.sqlite.writing import Writing
+from everview.language.windowed import PROGRESS
 
 __all__ = ["Progress", "strangers"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from everview.replication.cuts.files import Files
 from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.transports.folder.files import Files
 
 __all__ = ["Visit", "Visitor"]
 

@@ -16,15 +16,15 @@ from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.serving import Rows
 from everview.engines.sqlite.scalars.storage import store_value
 from everview.engines.sqlite.store import Store
+from everview.engines.sqlite.windows.asides import Asides, mark
+from everview.engines.sqlite.windows.charge import Charge
+from everview.engines.sqlite.windows.markers import Marker, cell, moment_of, read_markers
+from everview.engines.sqlite.windows.progress import Progress
 from everview.engines.sqlite.writing import Row, Writing
 from everview.errors import DataError
 from everview.language.relations import Relation
 from everview.language.types import TIMESTAMP
 from everview.language.windowed import CLOSED, PARTICIPANTS, late_name, windowed_relations
-from everview.replication.windows.asides import Asides, mark
-from everview.replication.windows.charge import Charge
-from everview.replication.windows.markers import Marker, cell, moment_of, read_markers
-from everview.replication.windows.progress import Progress
 
 __all__ = ["TOO_LATE", "Closing", "checked_moment"]
 

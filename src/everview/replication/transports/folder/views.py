@@ -17,12 +17,12 @@ from pathlib import Path
 
 from everview.errors import EverviewError, StoreError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.cuts.files import Files, Piece, Vectors, includes, join
-from everview.replication.protocol.messages import Place
 from everview.replication.report import SyncReport
-from everview.replication.transports.framed import Frames, TornFileError
-from everview.replication.transports.shelves import ALL, MORE, NAME, Filed, Shelves, listed
-from everview.replication.transports.visits import Visit
+from everview.replication.transports.folder.files import Files, Piece, Vectors, includes, join
+from everview.replication.transports.folder.framed import Frames, TornFileError
+from everview.replication.transports.folder.shelves import ALL, MORE, NAME, Filed, Shelves, listed
+from everview.replication.transports.folder.visits import Visit
+from everview.replication.wire.messages import Place
 
 __all__ = ["Views"]
 
