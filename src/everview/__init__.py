@@ -50,7 +50,7 @@ _HOMES = {
     "Provenance": "everview.site",
     "RefreshReport": "everview.hub",
     "Site": "everview.site",
-    "SyncReport": "everview.replication.report",
+    "SyncReport": "everview.replication.status.report",
 }
 _EXTRAS = {"everview.hub": "hub"}
 """What a device may lack, and the extra that brings it."""

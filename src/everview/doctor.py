@@ -16,7 +16,7 @@ from everview.engines.sqlite.complaints import RESTORE
 from everview.engines.sqlite.examining import Finding, examine_file, examine_tables, examine_views
 from everview.engines.sqlite.store import Store
 from everview.errors import EverviewError
-from everview.replication.standing import examine_others
+from everview.replication.status.status import examine_others
 
 __all__ = ["Finding", "examine"]
 

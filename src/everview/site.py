@@ -36,8 +36,8 @@ from everview.language.statements import Delete, Insert, Query, Statement, Updat
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
 from everview.replication.protocol.replica import Replica
-from everview.replication.report import OnProgress, Progress, SyncReport
-from everview.replication.standing import subject_of
+from everview.replication.status.report import OnProgress, Progress, SyncReport
+from everview.replication.status.status import subject_of
 from everview.replication.transports.base import Transport
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.memory import MemoryTransport

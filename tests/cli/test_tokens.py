@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from everview.cli.app import app
 from everview.language.program import Program
-from everview.replication.rights import ALL
+from everview.replication.rights.rights import ALL
 from everview.server import Listener
 from everview.site import Site
 

@@ -14,8 +14,8 @@ import time
 import everview as ev
 from everview.errors import EverviewError
 from everview.located import LocatedProgram, open_counting, open_node
-from everview.replication.live import Live
 from everview.replication.transports.http import HttpTransport
+from everview.replication.transports.live import Live
 from everview.server import Listener
 
 TEXTS = {

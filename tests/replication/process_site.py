@@ -15,8 +15,8 @@ import time
 
 import everview as ev
 from everview.errors import StoreError
-from everview.replication.live import Live
 from everview.replication.transports.http import HttpTransport
+from everview.replication.transports.live import Live
 from everview.server import Listener
 
 PROGRAM = """

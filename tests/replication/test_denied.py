@@ -4,10 +4,10 @@ import httpx
 import pytest
 
 import everview as ev
-from everview.replication.denying import LONGEST_HEADER, Withheld, as_header, of_header
-from everview.replication.report import Denied
-from everview.replication.rights import Rights
-from everview.replication.tokens import make_token
+from everview.replication.rights.denial import LONGEST_HEADER, Withheld, as_header, of_header
+from everview.replication.rights.rights import Rights
+from everview.replication.rights.tokens import make_token
+from everview.replication.status.report import Denied
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener, Tokens
 

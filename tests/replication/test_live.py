@@ -6,11 +6,11 @@ import pytest
 from tests.replication.fake import FakeReplica
 
 import everview as ev
-from everview.replication import live
-from everview.replication.live import Live
-from everview.replication.rights import ALL
+from everview.replication.rights.rights import ALL
+from everview.replication.transports import live
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
+from everview.replication.transports.live import Live
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener
 

@@ -6,6 +6,7 @@ import pytest
 from tests.replication.folder.stores import assert_equal, erase, opened, write
 
 from everview.engines.sqlite.rows import identity
+from everview.replication.transports.folder.files import Files
 
 EVER_SEEN = 200
 
@@ -32,7 +33,7 @@ def pair():
             old.replica.writing.commit.grown = True
     other.sync(old)
     other.sync(old)
-    assert len({one for seen in other.replica.files.seen().values() for one in seen}) == EVER_SEEN
+    assert len({one for seen in Files(other.replica).seen().values() for one in seen}) == EVER_SEEN
     return old, other
 
 

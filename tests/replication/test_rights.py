@@ -4,8 +4,8 @@ import pytest
 from tests.replication.sites import World, talk
 
 import everview as ev
-from everview.replication.rights import Rights
-from everview.replication.tokens import hash_of, make_token
+from everview.replication.rights.rights import Rights
+from everview.replication.rights.tokens import hash_of, make_token
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener, Tokens
 

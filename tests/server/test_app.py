@@ -13,8 +13,8 @@ import pytest
 from tests.replication.fake import FakeReplica
 
 from everview.errors import DataError, StoreError, SyncError
-from everview.replication.rights import ALL, Rights
-from everview.replication.tokens import hash_of, make_token
+from everview.replication.rights.rights import ALL, Rights
+from everview.replication.rights.tokens import hash_of, make_token
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, SiteService, Tokens
 from everview.server.app import Limits

@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from everview import Program, Site
-from everview.replication.grants import lacking
-from everview.replication.rights import Rights
-from everview.replication.tokens import make_token
+from everview.replication.rights.grants import lacking
+from everview.replication.rights.rights import Rights
+from everview.replication.rights.tokens import make_token
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Tokens
 

@@ -7,8 +7,8 @@ import pytest
 from tests.replication.certificates import write_certificates
 
 import everview as ev
-from everview.replication.report import Progress
-from everview.replication.tokens import hash_of
+from everview.replication.rights.tokens import hash_of
+from everview.replication.status.report import Progress
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Tokens
@@ -170,7 +170,7 @@ def test_with_itself_it_raises(here):
 
 def test_a_server_that_goes_away_in_the_middle_is_gone_on_with(here, there):
     """The pages that had come are staged, and do not come again; nothing is seen of them before the end."""
-    there.replica._page_cells = 30_000
+    there.replica.page_cells = 30_000
     there.insert("a", [(n,) for n in range(1000, 61_000)])
     first = Listener(there.replica).start()
     port = int(first.address.rpartition(":")[2])
@@ -208,7 +208,7 @@ def test_garbage_changes_nothing(here, there):
 
 
 def test_progress(here, there):
-    there.replica._page_cells = 30_000
+    there.replica.page_cells = 30_000
     there.insert("a", [(n,) for n in range(50_000)])
     told = []
     report = here.sync(there, progress=told.append)

@@ -6,8 +6,8 @@ import typer
 
 from everview.errors import DataError
 from everview.language.program import Program
-from everview.replication.grants import lacking, told_lacking
-from everview.replication.rights import Rights
+from everview.replication.rights.grants import lacking, told_lacking
+from everview.replication.rights.rights import Rights
 
 __all__ = ["check_grant"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from everview.cli.options import count, size
-from everview.replication.standing import subject_of
+from everview.replication.status.status import subject_of
 
 __all__ = ["print_replication", "site_name"]
 

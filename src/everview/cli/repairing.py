@@ -52,7 +52,7 @@ def repair(
 
 def _say_what_differs(site: Site, relation: str) -> None:
     """An alarm that is left is one of another peer: this store, or that one, is still wrong."""
-    from everview.replication.standing import subject_of  # noqa: PLC0415 - not needed for --help
+    from everview.replication.status.status import subject_of  # noqa: PLC0415 - not needed for --help
 
     for alarm in site.replica.status()["alarms"]:
         if subject_of(alarm["relation"]) == relation:

@@ -17,7 +17,7 @@ from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.errors import EverviewError, SyncError
 
 if TYPE_CHECKING:
-    from everview.replication.report import SyncReport
+    from everview.replication.status.report import SyncReport
     from everview.replication.transports.base import Transport
     from everview.site import Site
 

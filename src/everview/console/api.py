@@ -21,7 +21,7 @@ from everview.engines.sqlite.trials import Turn
 from everview.errors import DataError, EverviewError, LimitError, StoreError
 from everview.language.plan import Schema
 from everview.language.relations import Relation
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 from everview.server.heads import Heads
 from everview.server.origins import check_own_page
 from everview.server.pages import Guard, Handler

@@ -9,7 +9,7 @@ from everview.algebra.ids import Id
 from everview.console.cells import LONGEST, cells_of
 from everview.language.program import Program
 from everview.planner.why.answer import Proof, Provenance, Witness
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 
 __all__ = ["told"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from everview.console.subject import Subject
-from everview.replication.rights import Rights
-from everview.replication.standing import subject_of
+from everview.replication.rights.rights import Rights
+from everview.replication.status.status import subject_of
 
 __all__ = ["sitemap"]
 

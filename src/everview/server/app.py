@@ -34,8 +34,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from everview.errors import EverviewError, WireError
-from everview.replication.denying import as_header
-from everview.replication.rights import Rights
+from everview.replication.rights.denial import as_header
+from everview.replication.rights.rights import Rights
 from everview.replication.transports.base import Replica
 from everview.replication.transports.http import DENIED_HEADER, MESSAGE_TYPE
 from everview.replication.wire.codec import LARGEST_MESSAGE

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 
 __all__ = ["Guard", "Handler", "Pages"]
 

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from everview.errors import SyncError
 from everview.language.program import Program
-from everview.replication.report import Progress, SyncReport
+from everview.replication.status.report import Progress, SyncReport
 from everview.replication.transports.base import Replica, Transport
 from everview.site import Site
 

@@ -12,6 +12,7 @@ from everview.language.program import Program
 from everview.replication.transports.folder import files as cut_files
 from everview.replication.transports.folder import framed
 from everview.replication.transports.folder import transport as folders
+from everview.replication.transports.folder.files import Files
 from everview.replication.transports.folder.framed import Frames, write_framed
 from everview.replication.transports.folder.transport import FolderTransport
 
@@ -208,10 +209,10 @@ LIES = ["no pages", "twice", "another's pages", "older pages", "no summary", "a 
 def test_whole_files_that_lie_change_nothing(stick, a, b, how, monkeypatch):
     monkeypatch.setattr(cut_files, "PAGE_CELLS", 200)
     write(b, 7)
-    theirs = [piece.data for piece in b.replica.files.write({})]
+    theirs = [piece.data for piece in Files(b.replica).write({})]
     b = opened("b")
     write(a, *range(100))
-    older = [piece.data for piece in a.replica.files.write({})]
+    older = [piece.data for piece in Files(a.replica).write({})]
     write(a, 1000)
     visit(stick, a)
     (path,) = files(stick, a)
@@ -225,7 +226,7 @@ def test_whole_files_that_lie_change_nothing(stick, a, b, how, monkeypatch):
         write_framed(path.parent, lambda: path.name, {}, messages)
         (report,) = visit(stick, b)
         assert len(report.skipped) == (not is_right)
-        assert bool(b.rows("s")) is bool(b.replica.files.seen()) is is_right
+        assert bool(b.rows("s")) is bool(Files(b.replica).seen()) is is_right
     assert_equal(a, b)
 
 

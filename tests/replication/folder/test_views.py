@@ -7,6 +7,7 @@ from tests.replication.folder.stores import erase, files, opened, visit, write
 
 from everview.replication.transports.folder import files as cut_files
 from everview.replication.transports.folder import views
+from everview.replication.transports.folder.files import Files
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.folder.visits import Visit
 
@@ -72,7 +73,7 @@ def test_rows_that_were_told_apart_are_joined_by_who_has_both(stick):
 
 
 def _visit(stick, site):
-    return Visit(site.replica, stick, None)
+    return Visit(site.replica, Files(site.replica), stick, None)
 
 
 def test_a_screen_carries_what_it_was_given_elsewhere(stick):

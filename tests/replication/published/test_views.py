@@ -6,7 +6,7 @@ from tests.replication.published.worlds import Places, stored
 import everview as ev
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.store import Store
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 from everview.replication.transports.memory import MemoryTransport
 
 PROGRAM = ev.Program.parse("""

@@ -30,7 +30,7 @@ class Places:
         environment = replace(self.world.environment(skew), incarnation=incarnation)
         store = Store(path, self.program, name, hosts=self.hosts[place], environment=environment)
         site = Site(store)
-        site.replica._page_cells = self.page_cells
+        site.replica.page_cells = self.page_cells
         return site
 
     def close(self):

@@ -9,7 +9,7 @@ from tests.replication.certificates import write_certificates
 from tests.replication.fake import PAGE, FakeReplica
 
 from everview.errors import SyncError
-from everview.replication.report import SyncReport
+from everview.replication.status.report import SyncReport
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport

@@ -24,7 +24,7 @@ def test_views_of_random_programs_are_fed_from_elsewhere():
         holder = Host(case.program, "holder")
         host = Host(case.program, "host", hosts, cells=rng.choice([1_000_000, 60]))
         far = Host(case.program, "far", hosts)
-        holder.replica._page_cells = rng.choice([1_000_000, 60])
+        holder.replica.page_cells = rng.choice([1_000_000, 60])
         ways.update(kept.way for kept in host.store.engine.exchange.views.values())
         for number, statement in enumerate(case.history):
             for write in statement:

@@ -8,7 +8,7 @@ from tests.replication.views.hosts import Host, assert_shows, expected, program
 
 import everview as ev
 from everview.errors import WireError
-from everview.replication.rights import ALL, Rights
+from everview.replication.rights.rights import ALL, Rights
 from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.messages import Resume
 
@@ -127,7 +127,7 @@ def test_what_is_written_between_two_pages_comes_at_last(holder):
     """Rows of s drive most derivations, and their run goes on when that of r has ended."""
     host = Host(PROGRAM, "host", {"joined"})
     holder.insert("s", *((2, f"{n}") for n in range(60)))
-    holder.replica._page_cells = 40
+    holder.replica.page_cells = 40
     late = iter(range(-30, 0))
     host.read(holder, meanwhile=lambda: [holder.insert("r", (a, 1)) for a in [next(late, -30)]])
     host.read(holder)

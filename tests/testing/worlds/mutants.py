@@ -5,14 +5,17 @@ from dataclasses import replace as with_
 from everview.engines.sqlite.rows import lineage, serving, taking
 from everview.engines.sqlite.rows.ledger import PARTITIONS, REMOVED
 from everview.replication.cuts import applying
+from everview.replication.protocol.identity import Identity
+from everview.replication.protocol.offers import Offers
+from everview.replication.protocol.refusals import Refusals
 from everview.replication.protocol.replica import Replica
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 from everview.testing.worlds import actions
 
 
 def changes_between_messages_are_passed_over(patch):
     """A cut ends although something has changed since it was said what has."""
-    patch(Replica, "_missed", lambda *_: None)
+    patch(Offers, "_missed", lambda *_: None)
 
 
 def forgotten_removals_are_not_missed(patch):
@@ -95,8 +98,8 @@ HONEST = [
 
 
 def refusals_of_readers_are_stored(patch):
-    hear = Replica.hear_refusals
-    patch(Replica, "hear_refusals", lambda self, message, named, rights=None: hear(self, message, named))
+    hear = Refusals.hear
+    patch(Refusals, "hear", lambda self, message, named, _: hear(self, message, named, lambda _: True))
 
 
 def all_is_taken_from_anybody(patch):
@@ -104,12 +107,13 @@ def all_is_taken_from_anybody(patch):
 
 
 def what_is_said_of_one_relation_counts_for_all(patch):
-    rewound = Replica.rewound
-    patch(Replica, "rewound", lambda self, connection, _: rewound(self, connection, list(self.shares)))
+    rewound = Identity.rewound
+    every = lambda self: list(self._store.engine.shares)
+    patch(Identity, "rewound", lambda self, connection, _: rewound(self, connection, every(self)))
 
 
 def whatever_is_said_of_it_a_store_takes_another_name(patch):
-    patch(Replica, "_born", property(lambda _: set(), lambda *_: None))
+    patch(Identity, "_born", property(lambda _: set(), lambda *_: None))
 
 
 def readers_are_believed(patch):

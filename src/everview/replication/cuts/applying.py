@@ -32,7 +32,7 @@ from everview.replication.wire.messages import Columns, Message, News, Place, Sh
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
-    from everview.replication.rights import Rights
+    from everview.replication.rights.rights import Rights
 
 __all__ = ["Outcome", "Pages", "Question", "apply"]
 
@@ -91,10 +91,12 @@ def apply(
         written[share.place.stream]
         for share in page.shares
         if share.place.stream in written
-        and replica.is_overtaken(connection, written[share.place.stream], named.vector(share.vector, numbers))
+        and replica.identity.is_overtaken(
+            connection, written[share.place.stream], named.vector(share.vector, numbers)
+        )
     ]
     if behind:
-        replica.rewound(connection, behind)
+        replica.identity.rewound(connection, behind)
         return Outcome.REWOUND
     applying = _Applying(replica, connection, last, columns, named, staging, question.repairs)
     pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
@@ -209,7 +211,7 @@ def _undo(
     note_refused(connection, stored, dots, why, name, store.environment.now_us())
     undo(connection, replica.writing.commit, stored, partition, dots)
     store.engine.propagate(connection, (stored.delta,), replica.writing.collect, shrinks=True)
-    replica.refuse_rows(named.sender, stored.stream, dots, why)
+    replica.refusals.note(named.sender, stored.stream, dots, why)
     _LOG.warning(
         "%d rows of %s from %s were refused: %s", len(dots), stored.stream, named.name or named.sender, why
     )

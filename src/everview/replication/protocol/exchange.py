@@ -10,15 +10,21 @@ Where nothing has changed on either side it ends after the first step.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.cuts.sites import Named, Naming
-from everview.replication.protocol.replica import OTHER_PROGRAM, Replica
-from everview.replication.report import OnProgress, Progress, SyncReport
-from everview.replication.rights import ALL
+from everview.replication.protocol.listener import OTHER_PROGRAM
+from everview.replication.rights.rights import ALL
+from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.wire.codec import decode
 from everview.replication.wire.messages import Columns, Message, Page
+
+if TYPE_CHECKING:
+    from everview.replication.protocol.replica import Replica
 
 __all__ = ["Exchange"]
 
@@ -57,9 +63,13 @@ class Exchange:
             to = self._met or peers.who_answers(connection, self._peer)
             self._greeted = "" if self._repairs else to
             naming = Naming(connection, self._replica.store.ledger.site)
-            greeting = self._replica.greeting(connection, self._greeted)
-            read = self._replica.greetings.get(self._greeted)
-            news = None if read is None else self._replica.news(connection, read, ALL, self._replica.program)
+            greeting = self._replica.offers.greeting(connection, self._greeted)
+            read = self._replica.heard.greetings.get(self._greeted)
+            news = (
+                None
+                if read is None
+                else self._replica.offers.news(connection, read, ALL, self._replica.program)
+            )
             news = news if news is not None and news.places else None
             self._has_told = news is not None
             told = self._replica.message(naming, greeting=greeting, news=news, introduces=introduces)
@@ -75,18 +85,19 @@ class Exchange:
             self._introduced = True
             return self.open(introduces=True)  # and it answers with what its own declares
         named = self._replica.hear(message)
-        self._replica.hear_refusals(message, named)
+        self._replica.refusals.hear(message, named, partial(self._replica.may_take, rights=ALL))
         begun = self._met == named.sender
         renewed = not begun and bool(
             self._met
         )  # it went back in time, and has found out by what it was given
         self._met = named.sender
-        self._replica.note_greeting(named.sender, message)
+        if message.program == self._replica.program:
+            self._replica.heard.answered(named.sender, message.greeting)
         if message.greeting is not None and (self._is_behind(message) or self._is_met_elsewhere(named)):
             return self._anew()
         taken = None
         if message.page is not None:
-            taken = self._replica.take(message, columns, data, named, ALL)
+            taken = self._replica.questions.take(message, columns, data, named, ALL)
             self._count(message.page, taken)
             if taken is Outcome.REWOUND:
                 return self._anew()
@@ -98,7 +109,7 @@ class Exchange:
     def _is_behind(self, message: Message) -> bool:
         assert message.greeting is not None
         with self._replica.telling() as connection:
-            behind = self._replica.is_behind(connection, message.greeting)
+            behind = self._replica.identity.is_behind(connection, message.greeting)
         if behind:
             self._replica.go_back()
         return behind
@@ -126,30 +137,30 @@ class Exchange:
             ask = news = page = None
             columns: list[Columns] = []
             if message.news is not None:
-                ask = replica.ask(
+                ask = replica.questions.ask(
                     connection, named.sender, message.news, naming, message.program, repairs=self._repairs
                 )
                 self._taken = ask is None
                 if ask is None and message.greeting is not None:
                     replica.note_read(named.sender, message.greeting.head, message.news.scope)
             elif taken is Outcome.STAGED:
-                ask = replica.ask_on(connection, named.sender, naming, message.program)
+                ask = replica.questions.ask_on(connection, named.sender, naming, message.program)
             elif taken is not None:
                 self._taken = True
             if message.news is not None and message.greeting is not None and self._asks_at_once(message):
                 pass
             elif message.news is not None and message.greeting is not None:
-                news = replica.news(connection, message.greeting, ALL, message.program)
+                news = replica.offers.news(connection, message.greeting, ALL, message.program)
                 if not news.places:
                     news, self._given = None, True
             elif message.ask is None and not self._given:
                 self._given = True  # it wants nothing of what has changed
             if message.ask is not None:
-                page, columns, missed = replica.give(connection, message, naming, ALL)
+                page, columns, missed = replica.offers.page(connection, message, naming, ALL)
                 news = missed or news
                 self._given = page.done
                 self._gave |= {share.place.stream for share in page.shares if share.rows or share.gone}
-            refused = replica.refusals_for(naming, named.sender)
+            refused = replica.refusals.tell(naming, named.sender)
             if ask is not None or news is not None or page is not None or refused:
                 told = replica.message(
                     naming, ask=ask, news=news, page=page, columns=columns, refused=refused

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from everview.errors import SyncError
-from everview.replication.denying import Withheld
-from everview.replication.report import Denied, OnProgress, SyncReport
-from everview.replication.rights import Rights
+from everview.replication.rights.denial import Withheld
+from everview.replication.rights.rights import Rights
+from everview.replication.status.report import Denied, OnProgress, SyncReport
 
 __all__ = ["Replica", "Talk", "Transport", "converse"]
 

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import httpx
 
 from everview.errors import SyncError
-from everview.replication.denying import of_header
-from everview.replication.report import OnProgress, SyncReport
+from everview.replication.rights.denial import of_header
+from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import TRY_LATER, Replica, converse
 from everview.replication.wire.codec import LARGEST_MESSAGE
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from everview.replication.denying import Withheld
-from everview.replication.report import OnProgress, SyncReport
-from everview.replication.rights import ALL, Rights
+from everview.replication.rights.denial import Withheld
+from everview.replication.rights.rights import ALL, Rights
+from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, converse
 
 __all__ = ["MemoryTransport"]

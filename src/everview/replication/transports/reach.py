@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from everview.errors import SyncError
-from everview.replication.report import OnProgress, SyncReport
+from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, Transport
 from everview.replication.transports.folder.transport import FolderTransport
 

@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 
 from everview.engines.sqlite.rows.taking import forget_log
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.testing.worlds import steps as do
 from everview.testing.worlds.history import Event, written

@@ -19,7 +19,7 @@ from everview.engines.sqlite.rows.ledger import PARTITIONS
 from everview.errors import EverviewError
 from everview.language.plan import Schema
 from everview.replication.protocol.exchange import Exchange
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.messages import (
     Ask,

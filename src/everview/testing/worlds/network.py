@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everview.errors import EverviewError
 from everview.replication.cuts.sites import Named
 from everview.replication.protocol.exchange import Exchange
-from everview.replication.rights import ALL
+from everview.replication.rights.rights import ALL
 from everview.replication.wire.codec import decode
 from everview.testing.worlds.invariants import Wrong
 
@@ -126,7 +126,7 @@ def _come_back(world: World, to: Site, dialog: Dialog, packet: Packet) -> bytes 
     if dialog.awaited != packet.number:
         world.counts["answers to nobody"] += 1
         if message.page is not None and message.sites[0].hex() != to.incarnation:
-            to.replica.take(message, columns, packet.data, Named(message.sites, message.names), ALL)
+            to.replica.questions.take(message, columns, packet.data, Named(message.sites, message.names), ALL)
         return None
     if message.refusal is not None:
         world.counts["refusals"] += 1

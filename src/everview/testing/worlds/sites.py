@@ -23,7 +23,7 @@ from everview.engines.sqlite.writing import Writing
 from everview.language.plan import Scan
 from everview.language.program import Program
 from everview.replication.protocol.replica import Replica
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 from everview.testing.worlds.history import Event, Live, Row
 from everview.testing.worlds.steps import Return
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from zlib import crc32
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -30,7 +29,18 @@ from everview.replication.cuts.applying import Outcome, apply
 from everview.replication.cuts.derivations import give_derivations, resumes
 from everview.replication.cuts.giving import PAGE_BYTES, PAGE_CELLS, page_for
 from everview.replication.cuts.sites import Named, Naming, beginnings, incarnation_of
-from everview.replication.rights import ALL
+from everview.replication.protocol.offers import scope_of
+from everview.replication.protocol.replica import Replica
+from everview.replication.rights.rights import ALL
+from everview.replication.transports.folder.summaries import (
+    Span,
+    Summary,
+    Vector,
+    Vectors,
+    includes,
+    join,
+    meet,
+)
 from everview.replication.wire.codec import decode, peek
 from everview.replication.wire.messages import (
     START,
@@ -46,69 +56,7 @@ from everview.replication.wire.messages import (
     Wish,
 )
 
-if TYPE_CHECKING:
-    from everview.replication.protocol.replica import Replica
-
-__all__ = ["Files", "Piece", "Span", "Summary", "Vectors", "includes", "join", "reach"]
-
-Vector = Mapping[str, int]
-"""Incarnation → the last number seen."""
-
-Vectors = Mapping[Place, Vector]
-
-
-class Span(NamedTuple):
-    """The vector that a partition's share of a file requires, and the one to which it leads."""
-
-    required: Vector
-    reached: Vector
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Summary:
-    """What a file says of itself; `spans` has every partition that changed since its writer's last file."""
-
-    message: Message
-    writer: str
-    spans: Mapping[Place, Span]
-    ours: frozenset[Place]
-    """The partitions that this site would take."""
-
-    @property
-    def head(self) -> Cursor:
-        """The last commit of the writer that is in the file."""
-        assert self.message.greeting is not None
-        return self.message.greeting.head
-
-    @property
-    def since(self) -> Cursor:
-        """The last commit in the file that the writer wrote before; the start where it follows none."""
-        assert self.message.ask is not None
-        return self.message.ask.since
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it follows no other file of its writer."""
-        return self.since == START
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether its writer holds the inputs of a core, and so knows of all derivations from their rows."""
-        assert self.message.greeting is not None
-        return self.message.greeting.reads is None
-
-    @property
-    def is_snapshot(self) -> bool:
-        """Whether it fits everybody."""
-        return not any(span.required for span in self.spans.values())
-
-    def is_news(self, seen: Vectors) -> bool:
-        """Whether it leads beyond what has been seen, of the partitions that this site would take."""
-        return any(not includes(seen.get(place, {}), self.spans[place].reached) for place in self.ours)
-
-    def fits(self, seen: Vectors) -> bool:
-        """Whether what it requires has been seen."""
-        return all(includes(seen.get(place, {}), self.spans[place].required) for place in self.ours)
+__all__ = ["Files", "Piece"]
 
 
 class Messages(Protocol):
@@ -124,32 +72,6 @@ class Piece(NamedTuple):
 
     data: bytes
     rows: int
-
-
-def includes(vector: Vector, other: Vector) -> bool:
-    """Whether a vector covers all that another one does."""
-    return all(vector.get(site, 0) >= seen for site, seen in other.items())
-
-
-def reach(summaries: Iterable[Summary]) -> dict[Place, dict[str, int]]:
-    """Return what a reader has seen who began with nothing and took all of these files that fit."""
-    found: dict[Place, dict[str, int]] = {}
-    left = list(summaries)
-    while fitting := [one for one in left if one.fits(found)]:
-        left = [one for one in left if one not in fitting]
-        for one in fitting:
-            for place in one.ours:
-                join(found.setdefault(place, {}), one.spans[place].reached)
-    return found
-
-
-def join(vector: dict[str, int], other: Vector) -> None:
-    """Add to a vector what another one has seen."""
-    vector.update((site, seen) for site, seen in other.items() if seen > vector.get(site, 0))
-
-
-def _meet(vector: Vector, other: Vector) -> dict[str, int]:
-    return {site: min(seen, other[site]) for site, seen in vector.items() if other.get(site)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,14 +240,14 @@ class Files:
         while True:
             with self._replica.telling() as connection:
                 if since is None:
-                    self._replica.prepare(self._streams)
+                    self._replica.offers.prepare(self._streams)
                     marks, since = self._marks(connection, former)
                     if self._core:
                         had = {place: vector for place, (_, vector) in marks.items()}
                 seen = self._seen(connection)
                 numbers = dict(connection.execute(f"SELECT incarnation, number FROM {ledger.SITES}"))
                 for place in seen.keys() - readers.keys():
-                    required = _meet(seen[place], had.get(place, {}))
+                    required = meet(seen[place], had.get(place, {}))
                     version, vector = marks.get(place, (0, {}))
                     start = version if includes(required, vector) else 0
                     readers[place] = Reader({numbers[site]: n for site, n in required.items()}, since=start)
@@ -452,7 +374,7 @@ class Files:
         if summary.head.version <= read.version:
             return None
         if summary.is_snapshot:
-            scope = crc32("\0".join(sorted({place.stream for place in summary.ours})).encode())
+            scope = scope_of(sorted({place.stream for place in summary.ours}))
         elif not 0 < summary.since.version <= read.version:
             return None
         return News(summary.since, scope, [])

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Protocol
 
 from everview.errors import EverviewError, StoreError
-from everview.replication.transports.folder.files import Summary
 from everview.replication.transports.folder.framed import (
     TEMPORARY,
     Frames,
@@ -28,6 +27,7 @@ from everview.replication.transports.folder.framed import (
     verify,
     write_framed,
 )
+from everview.replication.transports.folder.summaries import Summary
 
 __all__ = ["ALL", "MORE", "NAME", "Filed", "Shelves", "listed"]
 

@@ -17,12 +17,14 @@ from pathlib import Path
 
 from everview.errors import EverviewError, StoreError, SyncError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.report import OnProgress, SyncReport
-from everview.replication.transports.folder.files import Piece, Summary, Vectors, includes, reach
+from everview.replication.protocol.replica import Replica
+from everview.replication.status.report import OnProgress, SyncReport
+from everview.replication.transports.folder.files import Files, Piece
 from everview.replication.transports.folder.framed import Frames, TornFileError
 from everview.replication.transports.folder.shelves import ALL, MORE, NAME, Filed, Shelves
+from everview.replication.transports.folder.summaries import Summary, Vectors, includes, reach
 from everview.replication.transports.folder.views import Views
-from everview.replication.transports.folder.visits import Visit, Visitor
+from everview.replication.transports.folder.visits import Visit
 
 __all__ = ["FolderTransport"]
 
@@ -62,9 +64,9 @@ class FolderTransport:
         self._me = ""
         self._looked: frozenset[tuple[str, int, int]] = frozenset()
 
-    def sync(self, replica: Visitor, *, on_progress: OnProgress | None = None) -> SyncReport:
+    def sync(self, replica: Replica, *, on_progress: OnProgress | None = None) -> SyncReport:
         """Visit the folder once."""
-        visit = Visit(replica, self.folder, on_progress)
+        visit = Visit(replica, Files(replica), self.folder, on_progress)
         try:
             self._open()
             self._me = replica.incarnation
@@ -111,7 +113,7 @@ class FolderTransport:
     def _found(self, visit: Visit) -> list[Filed]:
         """Return the files that are there; its own files a site reads through, for nobody else can."""
         found, own = [], visit.visitor.incarnation
-        for one in self._shelves.files(visit.visitor.files.read, visit.skip):
+        for one in self._shelves.files(visit.files.read, visit.skip):
             if one.writer == own:
                 try:
                     self._shelves.verify(one)
@@ -119,7 +121,7 @@ class FolderTransport:
                     visit.skip(one.path)
                     continue
             found.append(one)
-        if any(visit.visitor.files.is_ahead(one.summary) for one in found):
+        if any(visit.files.is_ahead(one.summary) for one in found):
             visit.visitor.go_back()
         else:
             self._views.find(visit)
@@ -132,20 +134,20 @@ class FolderTransport:
         visitor = visit.visitor
         left = [one for one in found if one.writer != visitor.incarnation]
         while True:
-            seen = visitor.files.seen()
+            seen = visit.files.seen()
             ready = [one for one in left if one.summary.is_news(seen) and one.summary.fits(seen)]
             if not ready:
                 return True
             for one in sorted(ready, key=lambda one: one.size):  # the others may then tell nothing new
                 left.remove(one)
-                if one.summary.is_news(visitor.files.seen()) and not self._take_one(visit, one):
+                if one.summary.is_news(visit.files.seen()) and not self._take_one(visit, one):
                     return False
 
     def _take_one(self, visit: Visit, filed: Filed) -> bool:
         rows = 0
         try:
             self._shelves.verify(filed)
-            outcome, rows = visit.visitor.files.take(filed.summary, Frames(filed.path))
+            outcome, rows = visit.files.take(filed.summary, Frames(filed.path))
         except StoreError:  # its own trouble, and none of the file's
             raise
         except EverviewError as error:  # whole, and yet no cut: somebody else's idea of such a file
@@ -164,7 +166,7 @@ class FolderTransport:
 
     def _give(self, visit: Visit, found: list[Filed]) -> None:
         """Write what a newcomer would not learn here."""
-        files, me = visit.visitor.files, visit.visitor.incarnation
+        files, me = visit.files, visit.visitor.incarnation
         learnt = reach(one.summary for one in found)
         if not _has_all(learnt, files.seen()):
             own = [one.summary for one in found if one.writer == me]
@@ -190,7 +192,7 @@ class FolderTransport:
         *,
         is_all: bool = False,
     ) -> Filed:
-        files, me = visit.visitor.files, visit.visitor.incarnation
+        files, me = visit.files, visit.visitor.incarnation
         last = Piece(b"", 0)
 
         def messages() -> Iterator[bytes]:

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from everview.errors import EverviewError, StoreError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.report import SyncReport
-from everview.replication.transports.folder.files import Files, Piece, Vectors, includes, join
+from everview.replication.status.report import SyncReport
+from everview.replication.transports.folder.files import Files, Piece
 from everview.replication.transports.folder.framed import Frames, TornFileError
 from everview.replication.transports.folder.shelves import ALL, MORE, NAME, Filed, Shelves, listed
+from everview.replication.transports.folder.summaries import Vectors, includes, join
 from everview.replication.transports.folder.visits import Visit
 from everview.replication.wire.messages import Place
 
@@ -42,7 +43,7 @@ class Views:
 
     def _cores(self, visit: Visit) -> Iterator[tuple[Files, Shelves]]:
         """Yield the cores that somebody wants, of those that the visitor can tell of."""
-        for core, files in visit.visitor.files.cores.items():
+        for core, files in visit.files.cores.items():
             path = self._folder / f"{PREFIX}{core.lstrip('#')}"
             if files.is_received:
                 path.mkdir(exist_ok=True)

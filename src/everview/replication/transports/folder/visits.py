@@ -5,41 +5,23 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
-from everview.replication.report import OnProgress, Progress, SyncReport
+from everview.replication.protocol.replica import Replica
+from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.folder.files import Files
 
-__all__ = ["Visit", "Visitor"]
+__all__ = ["Visit"]
 
 _LOG = logging.getLogger("everview")
-
-
-@runtime_checkable
-class Visitor(Protocol):
-    """A store, as far as a folder asks it."""
-
-    @property
-    def incarnation(self) -> str:
-        """Who this is, as long as its store has not been copied or put back."""
-
-    @property
-    def former(self) -> list[str]:
-        """Who this was before it was put back."""
-
-    @property
-    def files(self) -> Files:
-        """What it reads and writes."""
-
-    def go_back(self) -> None:
-        """The store went back in time: go on as another incarnation."""
 
 
 @dataclass(slots=True)
 class Visit:
     """What one visit has done so far."""
 
-    visitor: Visitor
+    visitor: Replica
+    files: Files
+    """What the visitor reads and writes."""
     folder: Path
     on_progress: OnProgress | None
     doing: str = "receiving"

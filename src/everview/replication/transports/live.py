@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from everview.errors import EverviewError, SyncError
-from everview.replication.report import SyncReport
+from everview.replication.status.report import SyncReport
 from everview.replication.transports.base import Replica, Transport
 
 __all__ = ["Live"]

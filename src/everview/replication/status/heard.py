@@ -22,6 +22,8 @@ class Heard:
     """The sites that have greeted this one, those that were heard of last at the end."""
 
     _sites: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    greetings: dict[str, Greeting] = field(default_factory=dict)
+    """What others whom this store has dialled have said last of how far they have read it."""
 
     def note(self, sender: str, name: str, greeting: Greeting, own: str, now_us: int) -> None:
         """Take note of a greeting; of how far it has read, where it means this incarnation."""
@@ -30,6 +32,14 @@ class Heard:
         self._sites[sender] = name, read, now_us
         while len(self._sites) > MOST:
             del self._sites[next(iter(self._sites))]
+
+    def answered(self, sender: str, greeting: Greeting | None) -> None:
+        """Remember how far a store has read here that was dialled: news go with the next greeting."""
+        if greeting is not None:
+            self.greetings.pop(sender, None)
+            self.greetings[sender] = greeting
+            if len(self.greetings) > MOST:
+                del self.greetings[next(iter(self.greetings))]
 
     def has(self, sender: str, version: int) -> None:
         """Count what a site was sent as taken, until it says otherwise; where it lacks nothing, too."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from everview.language.correlation import scans_of
 from everview.language.program import Program
 from everview.planner.exchange import Exchange
-from everview.replication.rights import Rights
+from everview.replication.rights.rights import Rights
 
 __all__ = ["lacking", "needed", "told_lacking"]
 

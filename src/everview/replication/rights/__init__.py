@@ -1,0 +1,1 @@
+"""Rights: what the holder of a token may read and write."""

@@ -1,0 +1,1 @@
+"""Status: what a sync did, who was heard of, and what is wrong."""
