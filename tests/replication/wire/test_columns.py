@@ -16,7 +16,7 @@ from everview.replication.wire.columns import decode_column, encode_column
 @settings(max_examples=400, deadline=None)
 @given(st.integers(0, 60).flatmap(columns))
 def test_a_column_comes_back_as_it_was(column):
-    back = decode_column(memoryview(encode_column(column, None)), len(column), [])
+    back = decode_column(memoryview(encode_column(column)), len(column))
     assert list(map(exact, back)) == list(map(exact, column))
 
 
@@ -24,7 +24,7 @@ def test_a_column_comes_back_as_it_was(column):
 def test_extreme_integers_next_to_each_other(count):
     for pair in product(EXTREMES, repeat=2):
         column = [*pair] * count
-        assert decode_column(memoryview(encode_column(column, None)), len(column), []) == column
+        assert decode_column(memoryview(encode_column(column)), len(column)) == column
 
 
 def test_steps_of_more_than_64_bits_between_a_few():
@@ -32,21 +32,21 @@ def test_steps_of_more_than_64_bits_between_a_few():
     for few in product(EXTREMES, repeat=3):
         bits = struct.pack("<3q", *few)
         for kind in "qd":
-            coded = encode_column(struct.unpack(f"<3{kind}", bits), None)
-            assert struct.pack(f"<3{kind}", *decode_column(memoryview(coded), 3, [])) == bits
+            coded = encode_column(struct.unpack(f"<3{kind}", bits))
+            assert struct.pack(f"<3{kind}", *decode_column(memoryview(coded), 3)) == bits
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=3), st.integers(1, 60), st.integers(0, 9))
 def test_runs_may_be_as_long_as_each_other(lengths, times, last):
     """Their lengths are then a column of runs themselves, and runs do not nest."""
     values = [n for n, length in enumerate(lengths * times) for _ in range(length)] + [-1] * last
-    data = encode_column(values, None)
-    assert decode_column(memoryview(data), len(values), None) == values
+    data = encode_column(values)
+    assert decode_column(memoryview(data), len(values)) == values
 
 
 def test_the_bytes_do_not_depend_on_the_order_of_a_set():
     names = [f"n{number % 30}" for number in range(90)]
-    coded = encode_column(names, None)
+    coded = encode_column(names)
     assert coded[0] == Code.DICTIONARY
     assert coded.index(b"n0n1n2n3") > 0
 
@@ -82,38 +82,36 @@ INTEGER = b"\x01\x01" + bytes(8)
         b"\x05" + struct.pack("<I", 10) + b"\x01\0" + struct.pack("<q", 2**62) + b"abc",
         b"\x05" + struct.pack("<I", 9999) + b"abc",
         b"\x06" + struct.pack("<I", 10) + b"\x01\0" + struct.pack("<q", 1) + b"ab",
-        b"\x07" + INTEGER + b"\0\0\1",
-        b"\x07\x01\0" + struct.pack("<q", -1),
+        b"\x07",
+        b"\x07" + struct.pack("<II", 4, 10) + b"\x01\0" + bytes(8) + INTEGER + b"\0\0\0",
+        b"\x07" + struct.pack("<II", 1, 10) + b"\x01\0" + bytes(8) + INTEGER + b"\0\0\1",
+        b"\x07" + struct.pack("<II", 1, 99) + b"\x01\0" + bytes(8) + INTEGER + b"\0\0\0",
         b"\x08",
-        b"\x08" + struct.pack("<II", 4, 10) + b"\x01\0" + bytes(8) + INTEGER + b"\0\0\0",
-        b"\x08" + struct.pack("<II", 1, 10) + b"\x01\0" + bytes(8) + INTEGER + b"\0\0\1",
-        b"\x08" + struct.pack("<II", 1, 99) + b"\x01\0" + bytes(8) + INTEGER + b"\0\0\0",
-        b"\x09",
-        b"\x09" + struct.pack("<I", 10) + b"\x01\0" + struct.pack("<q", 1),
-        b"\x09" + struct.pack("<I", 10) + b"\x01\0" + struct.pack("<q", -1),
-        b"\x09"
+        b"\x08" + struct.pack("<I", 10) + b"\x01\0" + struct.pack("<q", 1),
+        b"\x08" + struct.pack("<I", 10) + b"\x01\0" + struct.pack("<q", -1),
+        b"\x08"
         + struct.pack("<I", 10)
         + b"\x01\0"
         + bytes(8)
         + (struct.pack("<I", 10) + b"\x01\0" + bytes(8)) * 5,
-        b"\x09"
+        b"\x08"
         + struct.pack("<I", 10)
         + b"\x01\0"
         + struct.pack("<q", 1)
         + struct.pack("<I", 15)
-        + b"\x09"
+        + b"\x08"
         + bytes(14),
     ],
 )
 def test_columns_of_three_rows_that_are_none(column):
     with pytest.raises(WireError) as caught:
-        decode_column(memoryview(column), 3, [bytes(16)])
+        decode_column(memoryview(column), 3)
     assert caught.value.where == "column"
 
 
 def test_dictionaries_do_not_nest_for_ever():
     column = b"\x01\0" + struct.pack("<q", 7)
     for _ in range(2000):
-        column = b"\x08" + struct.pack("<II", 1, len(column)) + column + b"\x01\0" + bytes(8)
+        column = b"\x07" + struct.pack("<II", 1, len(column)) + column + b"\x01\0" + bytes(8)
     with pytest.raises(WireError, match="deeply"):
-        decode_column(memoryview(column), 1, [])
+        decode_column(memoryview(column), 1)

@@ -12,22 +12,15 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class PartColumn:
-    """A column on the wire: a value of a field's type as it is stored, or one of the words below.
+    """A column on the wire: values of a field's type as they are stored, or counts."""
 
-    `site` is a number from the store's table of sites; `count` is an integer that
-    is not negative; `integer` any integer; `id` is 16 bytes.
-    """
-
-    word: str
     field: Field | None = None
 
 
-SITE = PartColumn("site")
-COUNT = PartColumn("count")
-INTEGER = PartColumn("integer")
-ID = PartColumn("id")
+COUNT = PartColumn()
+"""An integer that is not negative: a causal length, a stamp."""
 
 
 def value(field: Field) -> PartColumn:
     """Return the column of a field's stored values."""
-    return PartColumn("value", field)
+    return PartColumn(field)

@@ -21,7 +21,7 @@ def check_columns(
             f"{stream} has {len(columns)} columns, and should have {len(wanted)}", where="section"
         )
     for number, (column, one) in enumerate(zip(columns, wanted, strict=True)):
-        name = one.field.name if one.field else f"column {number} ({one.word})"
+        name = one.field.name if one.field else f"column {number}"
         if len(column) != rows:
             raise WireError(f"{stream}, {name}: {len(column)} values for {rows} rows", where="section")
         if (wrong := wrong_in(column, one)) is not None:

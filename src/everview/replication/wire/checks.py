@@ -1,7 +1,7 @@
 """Whether columns hold what a store would hold: every value in the one stored form of its type.
 
 A merge is total, so what a store cannot hold must be refused before it: a text in a column of integers, a
-second form of one value (−0.0, a DECIMAL's negative zero), a site that nobody has named.
+second form of one value (−0.0, a DECIMAL's negative zero).
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from itertools import compress, repeat
 from operator import is_not
 from typing import Any, assert_never
 
-from everview.engines.sqlite.ids import Ids
 from everview.engines.sqlite.integers import Integers, within
 from everview.engines.sqlite.parts import PartColumn
 from everview.engines.sqlite.scalars.storage import NAN_TEXT, is_long, store_value
-from everview.language.identity import ID_BYTES
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
 
 __all__ = ["wrong_in"]
@@ -29,24 +27,14 @@ _TIMESTAMPS: tuple[int, int] = (
 )
 
 
-def wrong_in(column: Sequence[Any], wanted: PartColumn, sites: int = 0) -> str | None:
+def wrong_in(column: Sequence[Any], wanted: PartColumn) -> str | None:
     """Return what is wrong with a column, if anything is."""
-    match wanted.word:
-        case "site":
-            return _range(column, 0, sites - 1)
-        case "count":
-            return _range(column, 0, BIGINT_MAX)
-        case "integer":
-            return _range(column, BIGINT_MIN, BIGINT_MAX)
-        case "id":
-            return None if isinstance(column, Ids) else _wrong_ids(column)
-        case "value" if wanted.field is not None:
-            present = _present(column)
-            if len(present) < len(column) and not wanted.field.nullable:
-                return "NULL, where no NULL may be"
-            return _wrong_value(present, wanted.field.type)
-        case word:
-            raise AssertionError(f"no column is called {word}")
+    if wanted.field is None:
+        return _range(column, 0, BIGINT_MAX)
+    present = _present(column)
+    if len(present) < len(column) and not wanted.field.nullable:
+        return "NULL, where no NULL may be"
+    return _wrong_value(present, wanted.field.type)
 
 
 def _present(column: Sequence[Any]) -> Sequence[Any]:
@@ -85,10 +73,6 @@ def _wrong_value(column: Sequence[Any], target: Type) -> str | None:
 def _kinds(column: Sequence[Any], *allowed: type) -> str | None:
     others = set(map(type, column)).difference(allowed)
     return f"a value of type {min(kind.__name__ for kind in others)}" if others else None
-
-
-def _wrong_ids(column: Sequence[Any]) -> str | None:
-    return _kinds(column, bytes) or _lengths(column, ID_BYTES)
 
 
 def _lengths(column: Sequence[Any], length: int) -> str | None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from everview.engines.sqlite.ids import IdTable
 from everview.engines.sqlite.integers import Integers, within
 from everview.engines.sqlite.rows.dots import NUMBERS
 from everview.engines.sqlite.rows.serving import Mode
@@ -40,7 +39,6 @@ _HEADER_SHARE = 8
 _GONE = {Mode.SAME: 0, Mode.SINCE: 2, Mode.LOG: 2, Mode.LIVE: 3}
 """How many columns say what went."""
 
-_NO_IDS = IdTable(b"")
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Message)
 
@@ -49,7 +47,7 @@ Pages = Sequence[Columns]
 
 def encode(message: Message, columns: Pages = (), *, level: int = LEVEL) -> bytes:
     """Return the bytes of a message; `columns` has those of each share of its page, and then derivations'."""
-    coded = [[encode_column(column, None) for column in one.all] for one in columns]
+    coded = [[encode_column(column) for column in one.all] for one in columns]
     if message.page is not None:
         page, lengths = message.page, [list(map(len, own)) for own in coded]
         count = len(page.shares)
@@ -125,9 +123,7 @@ def _columns(page: Page, rest: memoryview, sites: int, limit: int) -> list[Colum
         width = len(share.lengths) - 2 - _GONE[Mode(share.mode)]
         columns: list[Sequence[Any]] = []
         for place, length in enumerate(share.lengths):
-            columns.append(
-                decode_column(rest[:length], share.rows if place < width + 2 else share.gone, _NO_IDS)
-            )
+            columns.append(decode_column(rest[:length], share.rows if place < width + 2 else share.gone))
             rest = rest[length:]
         one = Columns(columns[:width], columns[width], columns[width + 1], columns[width + 2 :])
         for places, *numbers in (
@@ -140,7 +136,7 @@ def _columns(page: Page, rest: memoryview, sites: int, limit: int) -> list[Colum
     for derived in page.derived:
         columns = []
         for length in derived.lengths:
-            columns.append(decode_column(rest[:length], derived.rows, _NO_IDS))
+            columns.append(decode_column(rest[:length], derived.rows))
             rest = rest[length:]
         found.append(DerivedColumns(columns))
     return found

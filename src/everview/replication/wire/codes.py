@@ -8,7 +8,7 @@ __all__ = ["Code"]
 
 
 class Code(enum.IntEnum):
-    """How a column is coded. Numbers are never used again for something else."""
+    """How a column is coded."""
 
     INTEGERS = 1
     DELTAS = 2
@@ -16,6 +16,5 @@ class Code(enum.IntEnum):
     DOUBLES = 4
     TEXTS = 5
     BLOBS = 6
-    IDS = 7
-    DICTIONARY = 8
-    MIXED = 9
+    DICTIONARY = 7
+    MIXED = 8

@@ -1,8 +1,8 @@
 """Columns of any stored values: each becomes bytes in the way that suits it.
 
 What a column holds decides: integers lie in planes, doubles as the integers of their bits, text and blobs
-end to end, ids as places in the message's table of ids. Values that repeat are told once and then named, and
-a column of several kinds (or with NULLs) is taken apart into one column for each.
+end to end. Values that repeat are told once and then named, and a column of several kinds (or with NULLs) is
+taken apart into one column for each.
 
 Everything is done for whole columns by functions of the interpreter; Python itself never looks at a cell.
 """
@@ -10,19 +10,17 @@ Everything is done for whole columns by functions of the interpreter; Python its
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, compress, repeat
 from operator import is_
 from typing import Any
 
-from everview.engines.sqlite.ids import Ids, IdTable
 from everview.engines.sqlite.integers import within
 from everview.errors import WireError
-from everview.language.identity import ID_BYTES
 from everview.replication.wire.codes import Code
 from everview.replication.wire.integers import pack, unpack
 
-__all__ = ["decode_column", "encode_column", "ids_of"]
+__all__ = ["decode_column", "encode_column"]
 
 _LENGTH = struct.Struct("<I")
 _PARTS = struct.Struct("<BII")
@@ -35,18 +33,8 @@ _KINDS = 5
 Column = Sequence[Any]
 
 
-def ids_of(column: Column) -> bool:
-    """Whether all values are blobs of 16 bytes: ids, and what looks like them, are told once a message."""
-    return (
-        bool(column)
-        and type(column[0]) is bytes
-        and set(map(type, column)) == {bytes}
-        and set(map(len, column)) == {ID_BYTES}
-    )
-
-
-def encode_column(column: Column, ids: Mapping[bytes, int] | None) -> bytes:
-    """Return the bytes of a column; `ids` has the place of every id in the message's table, if it has one."""
+def encode_column(column: Column) -> bytes:
+    """Return the bytes of a column."""
     kinds = set(map(type, column))
     if len(kinds) > 1 or kinds == {type(None)}:
         return _encode_mixed(column)
@@ -58,8 +46,6 @@ def encode_column(column: Column, ids: Mapping[bytes, int] | None) -> bytes:
     if kind is str:
         return _encode_repeating(column, _encode_texts)
     if kind is bytes:
-        if ids is not None and ids_of(column):
-            return bytes([Code.IDS]) + pack(list(map(ids.__getitem__, column)))
         return _encode_repeating(column, _encode_blobs)
     raise WireError(f"a column holds a value of type {kind.__name__}, which no store has", where="column")
 
@@ -68,9 +54,7 @@ def _encode_mixed(column: Column) -> bytes:
     kinds = list(map(type, column))
     order = dict(zip(dict.fromkeys([type(None), *kinds]), range(len(kinds) + 1), strict=False))
     parts = [pack(list(map(order.__getitem__, kinds)))]
-    parts += [
-        encode_column(list(compress(column, map(is_, kinds, repeat(kind)))), None) for kind in [*order][1:]
-    ]
+    parts += [encode_column(list(compress(column, map(is_, kinds, repeat(kind))))) for kind in [*order][1:]]
     return bytes([Code.MIXED]) + b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
@@ -123,7 +107,7 @@ def _encode_blobs(column: Column) -> bytes:
     return bytes([Code.BLOBS]) + _LENGTH.pack(len(lengths)) + lengths + b"".join(column)
 
 
-def decode_column(data: memoryview, count: int, ids: IdTable, depth: int = 1) -> Column:
+def decode_column(data: memoryview, count: int, depth: int = 1) -> Column:
     """Return the `count` values of a column; WireError if the bytes are not one."""
     if not data:
         raise WireError("a column is empty", where="column")
@@ -139,12 +123,10 @@ def decode_column(data: memoryview, count: int, ids: IdTable, depth: int = 1) ->
             return _decode_texts(rest, count)
         case Code.BLOBS:
             return _decode_blobs(rest, count)
-        case Code.IDS:
-            return Ids(ids, _places(unpack(rest, count), len(ids)))
         case Code.DICTIONARY:
-            return _decode_dictionary(data, count, ids, depth)
+            return _decode_dictionary(data, count, depth)
         case Code.MIXED:
-            return _decode_mixed(rest, count, ids, depth)
+            return _decode_mixed(rest, count, depth)
         case code:
             raise WireError(f"a column has the unknown code {code}", where="column")
 
@@ -187,18 +169,18 @@ def _decode_blobs(data: memoryview, count: int) -> list[bytes]:
     return list(map(bytes(rest).__getitem__, slices))
 
 
-def _decode_dictionary(data: memoryview, count: int, ids: IdTable, depth: int) -> list[Any]:
+def _decode_dictionary(data: memoryview, count: int, depth: int) -> list[Any]:
     if len(data) < _PARTS.size:
         raise WireError("a dictionary ends within its first fields", where="column")
     _, distinct, size = _PARTS.unpack_from(data)
     rest = data[_PARTS.size :]
     if distinct > count or size > len(rest):
         raise WireError("a dictionary is larger than its column", where="column")
-    values = decode_column(rest[:size], distinct, ids, depth + 1)
+    values = decode_column(rest[:size], distinct, depth + 1)
     return _pick(values, unpack(rest[size:], count))
 
 
-def _decode_mixed(data: memoryview, count: int, ids: IdTable, depth: int) -> list[Any]:
+def _decode_mixed(data: memoryview, count: int, depth: int) -> list[Any]:
     if depth > 1:
         raise WireError("a mixed column lies within another column", where="column")
     part, rest = _split(data)
@@ -209,7 +191,7 @@ def _decode_mixed(data: memoryview, count: int, ids: IdTable, depth: int) -> lis
         part, rest = _split(rest)
         size = kinds.count(len(sources))
         told += size
-        sources.append(iter(decode_column(part, size, ids, depth + 1)))
+        sources.append(iter(decode_column(part, size, depth + 1)))
         if len(sources) > _KINDS:
             raise WireError("a mixed column has too many parts", where="column")
     if told != count:

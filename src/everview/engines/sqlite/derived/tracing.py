@@ -7,6 +7,7 @@ nothing, is known: it goes by its dot, as an incarnation and a number.
 from __future__ import annotations
 
 import sqlite3
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from everview.engines.sqlite.circuits.names import column
 from everview.engines.sqlite.derived.hollow import HollowRows
 from everview.engines.sqlite.derived.received import ReceivedCore
-from everview.engines.sqlite.ids import joined
 from everview.engines.sqlite.rows.dots import number_of, site_of
 from everview.engines.sqlite.rows.ledger import SITES
 from everview.engines.sqlite.scalars.storage import store_rows
@@ -23,6 +23,9 @@ from everview.planner.branches import Branch
 __all__ = ["Named", "derivations_of"]
 
 Row = tuple[Any, ...]
+
+_ID = struct.Struct("<qq")
+"""An id of 16 bytes: two integers in a store, which SQLite compares faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def _named(
         (high, low) = connection.execute(
             f"SELECT c0, c1 FROM {hollow.table.name} WHERE dot = ?", (dot,)
         ).fetchone()
-        return Named(joined(high, low), base.name, values, site_of(dot))
+        return Named(_ID.pack(high, low), base.name, values, site_of(dot))
     (incarnation,) = connection.execute(
         f"SELECT incarnation FROM {SITES} WHERE number = ?", (site_of(dot),)
     ).fetchone()
