@@ -17,7 +17,7 @@ from tests.browser.demo import Demo
 from tests.browser.processes import process
 
 from everview import Program, Site
-from everview.replication.rights.tokens import hash_of
+from everview.server.tokens import hash_of
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 WORDS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--no-first-run"]

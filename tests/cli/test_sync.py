@@ -16,8 +16,8 @@ import everview as ev
 from everview.cli import page_meter, patient, sync_meter
 from everview.cli.app import app
 from everview.cli.peers import print_replication
-from everview.replication.rights.tokens import hash_of
 from everview.replication.status.report import Progress
+from everview.server.tokens import hash_of
 
 
 def places(run, store):

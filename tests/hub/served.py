@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from tests.replication.certificates import write_certificates
 
-from everview.replication.rights.tokens import hash_of
+from everview.server.tokens import hash_of
 
 ROOT = Path(__file__).parent.parent.parent
 QUICK = {

@@ -6,10 +6,10 @@ import pytest
 import everview as ev
 from everview.replication.rights.denial import LONGEST_HEADER, Withheld, as_header, of_header
 from everview.replication.rights.rights import Rights
-from everview.replication.rights.tokens import make_token
 from everview.replication.status.report import Denied
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener, Tokens
+from everview.server.tokens import make_token
 
 PROGRAM = ev.Program.parse("""
     CREATE TABLE r (a BIGINT, b TEXT);

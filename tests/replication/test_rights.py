@@ -5,9 +5,9 @@ from tests.replication.sites import World, talk
 
 import everview as ev
 from everview.replication.rights.rights import Rights
-from everview.replication.rights.tokens import hash_of, make_token
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Listener, Tokens
+from everview.server.tokens import hash_of, make_token
 
 PROGRAM = ev.Program.parse("""
     CREATE TABLE r (a BIGINT NOT NULL);

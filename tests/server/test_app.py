@@ -14,12 +14,12 @@ from tests.replication.fake import FakeReplica
 
 from everview.errors import DataError, StoreError, SyncError
 from everview.replication.rights.rights import ALL, Rights
-from everview.replication.rights.tokens import hash_of, make_token
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, SiteService, Tokens
 from everview.server.app import Limits
 from everview.server.hubs import HubService
 from everview.server.metrics import render
+from everview.server.tokens import hash_of, make_token
 
 HELLO = json.dumps({"site": "x", "program": "p", "ask": [0, 0]}).encode()
 READER, WRITER, IDLE = "reader-reader-reader", "writer-writer-writer", "idle-idle-idle-idle"

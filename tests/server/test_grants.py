@@ -7,9 +7,9 @@ import pytest
 from everview import Program, Site
 from everview.replication.rights.grants import lacking
 from everview.replication.rights.rights import Rights
-from everview.replication.rights.tokens import make_token
 from everview.replication.transports.memory import MemoryTransport
 from everview.server import Tokens
+from everview.server.tokens import make_token
 
 PROGRAM = Program.parse("""
     CREATE TABLE sightings (who TEXT, sector BIGINT, what TEXT);

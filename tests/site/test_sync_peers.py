@@ -7,11 +7,11 @@ import pytest
 from tests.replication.certificates import write_certificates
 
 import everview as ev
-from everview.replication.rights.tokens import hash_of
 from everview.replication.status.report import Progress
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.server import Listener, Tokens
+from everview.server.tokens import hash_of
 
 PROGRAM = """
 CREATE TABLE a (n BIGINT);

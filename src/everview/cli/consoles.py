@@ -41,9 +41,9 @@ def console(
     from everview.cli.stopping import until_stopped  # noqa: PLC0415 - not needed for --help
     from everview.console import Console  # noqa: PLC0415
     from everview.language.program import Program  # noqa: PLC0415
-    from everview.replication.rights.tokens import make_token  # noqa: PLC0415
     from everview.server import Listener  # noqa: PLC0415
     from everview.server.access import One  # noqa: PLC0415
+    from everview.server.tokens import make_token  # noqa: PLC0415
     from everview.site import Site  # noqa: PLC0415
     from everview.testing.worlds import random_case, timeline  # noqa: PLC0415
 

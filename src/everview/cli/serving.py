@@ -135,7 +135,7 @@ def token(
     Example: everview token --site drone-7 --write visit >> tokens.toml
     """
     from everview.cli.granting import check_grant  # noqa: PLC0415 - not needed for --help
-    from everview.replication.rights.tokens import make_token  # noqa: PLC0415
+    from everview.server.tokens import make_token  # noqa: PLC0415
 
     reads = _names(read, [] if metrics else "*")
     writes = _names(write, [] if metrics or reads != "*" else "*")

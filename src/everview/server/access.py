@@ -27,7 +27,7 @@ from everview.errors import DataError
 from everview.language.program import Program
 from everview.replication.rights.grants import lacking, told_lacking
 from everview.replication.rights.rights import ALL, Rights
-from everview.replication.rights.tokens import hash_of
+from everview.server.tokens import hash_of
 
 __all__ = ["Access", "One", "Open", "Tokens"]
 

@@ -22,8 +22,7 @@ from everview.language.types import (
     decimal_type,
 )
 from everview.language.values import check_value
-from everview.replication.cuts.checks import check_columns
-from everview.replication.wire.checks import wrong_in
+from everview.replication.wire.checks import check_columns, wrong_in
 
 SHORT, LONG = decimal_type(5, 2), decimal_type(20, 4)
 NINES = "9" * 20

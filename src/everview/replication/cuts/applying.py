@@ -24,17 +24,16 @@ from everview.engines.sqlite.rows.taking import Part, Taking, trim_log, undo
 from everview.engines.sqlite.windows.closing import TOO_LATE
 from everview.errors import WireError
 from everview.language.windowed import CLOSED
-from everview.replication.cuts.checks import check_columns
 from everview.replication.cuts.derivations import take_derivations
 from everview.replication.cuts.sites import Named, beginnings
-from everview.replication.protocol.programs import Programs
+from everview.replication.wire.checks import check_columns
 from everview.replication.wire.messages import Columns, Message, News, Place, Share
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
     from everview.replication.rights.rights import Rights
 
-__all__ = ["Outcome", "Pages", "Question", "apply"]
+__all__ = ["Outcome", "Pages", "apply"]
 
 _LOG = logging.getLogger("everview")
 
@@ -55,21 +54,6 @@ class Pages(Protocol):
         """Yield those that have rows of a partition, one by one."""
 
 
-class Question(Protocol):
-    """What was asked: the news that it was about, and what is read again whole.
-
-    A file that does not follow what was read of its writer is about no news: then no cursor moves.
-    """
-
-    @property
-    def news(self) -> News | None:
-        """What was named as changed."""
-
-    @property
-    def repairs(self) -> frozenset[str]:
-        """The streams that are read again whole."""
-
-
 def apply(
     replica: Replica,
     connection: sqlite3.Connection,
@@ -77,10 +61,15 @@ def apply(
     columns: list[Columns],
     named: Named,
     staging: Pages,
-    question: Question,
     rights: Rights,
+    *,
+    news: News | None,
+    repairs: frozenset[str] = frozenset(),
 ) -> Outcome:
-    """Apply a cut whose last page has come."""
+    """Apply a cut whose last page has come: the answer to news of its sender, some of it read again whole.
+
+    A file that does not follow what was read of its writer is about no news: then no cursor moves.
+    """
     page, store = last.page, replica.store
     assert page is not None
     numbers = named.learn(connection)
@@ -98,7 +87,7 @@ def apply(
     if behind:
         replica.identity.rewound(connection, behind)
         return Outcome.REWOUND
-    applying = _Applying(replica, connection, last, columns, named, staging, question.repairs)
+    applying = _Applying(replica, connection, last, columns, named, staging, repairs)
     pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
     for share, own in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):
         if share.place.stream in written and not share.place.value:
@@ -108,9 +97,9 @@ def apply(
     take_derivations(replica, connection, last, columns, named, staging, cores)
     store.ledger.forget()
     store.ledger.load(connection)
-    if question.news is not None:
+    if news is not None:
         read = serving.Cursor(page.head.version, page.head.tag)
-        peers.note_cursor(connection, named.sender + rights.writer, read, question.news.scope)
+        peers.note_cursor(connection, named.sender + rights.writer, read, news.scope)
     if replica.closing is not None:
         replica.closing.heard(share.place.stream for share in page.shares)
     return Outcome.APPLIED
@@ -135,8 +124,7 @@ class _Applying:
         partition = store.ledger.partition(connection, share.place.stream)
         vector = self.named.vector(share.vector, self.named.numbers)
         if vector.get(store.ledger.site, 0) > store.ledger.written(written):
-            what = "is said by %s to have more of this store than it wrote"
-            _alarm(replica, connection, share, self.named, what)
+            self._alarm(share, "is said by %s to have more of this store than it wrote")
             return
         removals = _removals(share, columns, self.named)
         part = Part(stored, partition, vector, removals, share.place.stream in self.repairs)
@@ -146,10 +134,10 @@ class _Applying:
         self._take_back(stored, partition, taking)
         if refused:
             why = f"only the site named in {stored.relation.owner} writes such rows"
-            _undo(replica, connection, stored, partition, refused, self.named, why)
+            self._undo(stored, partition, refused, why)
         if late := [one for one in late if one not in refused]:
-            _undo(replica, connection, stored, partition, late, self.named, TOO_LATE)
-        _compare(replica, connection, share, digest, vector, partition.number, self.named)
+            self._undo(stored, partition, late, TOO_LATE)
+        self._compare(share, digest, vector, partition.number)
         trim_log(connection, stored, partition.number)
         if replica.closing is not None and share.place.stream == CLOSED:
             replica.closing.step_aside()  # before what others have refused is gone
@@ -158,25 +146,21 @@ class _Applying:
         self, share: Share, stored: StoredRows, part: Part, taking: Taking
     ) -> tuple[list[int], list[int]]:
         """Remove what went and add what came; return the rows that are not their owners', and late ones."""
-        replica, connection = self.replica, self.connection
-        changed = taking.remove()
+        closing, changed = self.replica.closing, taking.remove()
         refused: list[int] = []
         late: list[int] = []
-        pages = (self.last, self.columns, self.staging, connection, taking.had, replica.programs)
-        for rows in _rows(share, stored, self.named, *pages):
-            if not rows.dots:
-                continue
+        for rows in self._rows(share, stored, taking.had):
             taking.add(rows)
-            refused += not_the_owners(connection, stored, rows)
-            if replica.closing is not None and not part.repairs:
-                late += replica.closing.too_late(stored, rows, taking.had)
+            refused += not_the_owners(self.connection, stored, rows)
+            if closing is not None and not part.repairs:
+                late += closing.too_late(stored, rows, taking.had)
             if changed:
-                stored.net(connection)
+                stored.net(self.connection)
             changed = False
             self._carry((stored.delta,))
         if changed:
             self._carry((stored.delta,))
-        if followed := stored.follow(connection):
+        if followed := stored.follow(self.connection):
             self._carry(followed)
         return refused, late
 
@@ -185,86 +169,30 @@ class _Applying:
         engine, collect = self.replica.store.engine, self.replica.writing.collect
         engine.propagate(self.connection, deltas, collect, shrinks=True)
 
-    def _take_back(self, stored: StoredRows, partition: Partition, taking: Taking) -> None:
-        """Write rows of this site's own again that somebody else has removed: nobody else can."""
-        replica = self.replica
-        lost = without_successor(self.connection, stored, taking.lost)
-        if lost and replica.closing is not None:
-            lost = replica.closing.take_back(stored, lost)
-        if lost:
-            commit, collect = replica.writing.commit, replica.writing.collect
-            replica.store.engine.insert(self.connection, stored.stream, lost, commit, collect)
-            serving.forget_digest(self.connection, partition.number)
+    def _rows(self, share: Share, stored: StoredRows, had: Mapping[int, int]) -> Iterator[Rows]:
+        """The rows of a partition in all pages of the cut; each page goes on above those before it."""
+        above: dict[int, int] = {}
+        for message, found in self.staging.pages(share.place):
+            earlier = Named(message.sites, message.names)
+            earlier.learn(self.connection)
+            yield from self._rows_in(share, stored, earlier, message, found, had, above)
+        yield from self._rows_in(share, stored, self.named, self.last, self.columns, had, above)
 
-
-def _undo(
-    replica: Replica,
-    connection: sqlite3.Connection,
-    stored: StoredRows,
-    partition: Partition,
-    dots: list[int],
-    named: Named,
-    why: str,
-) -> None:
-    """Remove rows again that may not be here, and remember them for the answer."""
-    store, name = replica.store, replica.store.name
-    note_refused(connection, stored, dots, why, name, store.environment.now_us())
-    undo(connection, replica.writing.commit, stored, partition, dots)
-    store.engine.propagate(connection, (stored.delta,), replica.writing.collect, shrinks=True)
-    replica.refusals.note(named.sender, stored.stream, dots, why)
-    _LOG.warning(
-        "%d rows of %s from %s were refused: %s", len(dots), stored.stream, named.name or named.sender, why
-    )
-
-
-def _removals(share: Share, columns: Columns, named: Named) -> Removals:
-    mode = Mode(share.mode)
-    if mode is Mode.SAME:
-        return Removals(mode)
-    dots = named.dots(columns.gone[0], columns.gone[1])
-    if mode is not Mode.LIVE:
-        return Removals(mode, dots)
-    highs = list(map(add, dots, columns.gone[2]))
-    if len(set(dots)) < len(dots) or any(map(ne, map(site_of, dots), map(site_of, highs))):
-        raise WireError(
-            "an interval of live rows begins like another, or ends at another site", where="section"
-        )
-    return Removals(mode, dots, highs)
-
-
-def _rows(
-    share: Share,
-    stored: StoredRows,
-    named: Named,
-    last: Message,
-    columns: list[Columns],
-    staging: Pages,
-    connection: sqlite3.Connection,
-    had: Mapping[int, int],
-    programs: Programs,
-) -> Iterator[Rows]:
-    """The rows of a partition in all pages of the cut; each page goes on above those before it."""
-    above: dict[int, int] = {}
-    for message, found in staging.pages(share.place):
-        earlier = Named(message.sites, message.names)
-        earlier.learn(connection)
-        yield from _rows_in(share, stored, earlier, message, found, had, above, programs)
-    yield from _rows_in(share, stored, named, last, columns, had, above, programs)
-
-
-def _rows_in(
-    share: Share,
-    stored: StoredRows,
-    named: Named,
-    message: Message,
-    columns: list[Columns],
-    had: Mapping[int, int],
-    above: dict[int, int],
-    programs: Programs,
-) -> Iterator[Rows]:
-    assert message.page is not None
-    for one, found in zip(message.page.shares, columns[: len(message.page.shares)], strict=True):
-        if one.place == share.place and one.rows:
+    def _rows_in(
+        self,
+        share: Share,
+        stored: StoredRows,
+        named: Named,
+        message: Message,
+        columns: list[Columns],
+        had: Mapping[int, int],
+        above: dict[int, int],
+    ) -> Iterator[Rows]:
+        assert message.page is not None
+        programs = self.replica.programs
+        for one, found in zip(message.page.shares, columns[: len(message.page.shares)], strict=True):
+            if one.place != share.place or not one.rows:
+                continue
             rows = stored.completed(programs.widened(message.program, share.place.stream, found.rows))
             check_columns(share.place.stream, rows, stored.columns, one.rows)
             stored.check(rows)
@@ -282,27 +210,53 @@ def _rows_in(
             is_new = all(number_of(first) > had.get(site_of(first), 0) for first in firsts)
             yield Rows(rows, dots, {}, is_all=True, is_new=is_new)
 
+    def _take_back(self, stored: StoredRows, partition: Partition, taking: Taking) -> None:
+        """Write rows of this site's own again that somebody else has removed: nobody else can."""
+        replica = self.replica
+        lost = without_successor(self.connection, stored, taking.lost)
+        if lost and replica.closing is not None:
+            lost = replica.closing.take_back(stored, lost)
+        if lost:
+            commit, collect = replica.writing.commit, replica.writing.collect
+            replica.store.engine.insert(self.connection, stored.stream, lost, commit, collect)
+            serving.forget_digest(self.connection, partition.number)
 
-def _compare(
-    replica: Replica,
-    connection: sqlite3.Connection,
-    share: Share,
-    digest: tuple[int, int],
-    vector: dict[int, int],
-    partition: int,
-    named: Named,
-) -> None:
-    """Equal vectors mean equal rows; an alarm where digests say otherwise."""
-    if ledger.vector(connection, partition) != vector:
-        return
-    if digest == tuple(share.digest):
-        peers.clear_alarms(connection, share.place.stream, share.place.value, named.sender)
-    else:
-        _alarm(replica, connection, share, named, "differs from that of %s although both have seen the same")
+    def _undo(self, stored: StoredRows, partition: Partition, dots: list[int], why: str) -> None:
+        """Remove rows again that may not be here, and remember them for the answer."""
+        store, sender = self.replica.store, self.named.name or self.named.sender
+        note_refused(self.connection, stored, dots, why, store.name, store.environment.now_us())
+        undo(self.connection, self.replica.writing.commit, stored, partition, dots)
+        self._carry((stored.delta,))
+        self.replica.refusals.note(self.named.sender, stored.stream, dots, why)
+        _LOG.warning("%d rows of %s from %s were refused: %s", len(dots), stored.stream, sender, why)
+
+    def _compare(self, share: Share, digest: tuple[int, int], vector: dict[int, int], partition: int) -> None:
+        """Equal vectors mean equal rows; an alarm where digests say otherwise."""
+        if ledger.vector(self.connection, partition) != vector:
+            return
+        if digest == tuple(share.digest):
+            peers.clear_alarms(self.connection, share.place.stream, share.place.value, self.named.sender)
+        else:
+            self._alarm(share, "differs from that of %s although both have seen the same")
+
+    def _alarm(self, share: Share, what: str) -> None:
+        """Remember that something is wrong with a partition, here or at a peer, and say so."""
+        stream, now_us = share.place.stream, self.replica.store.environment.now_us()
+        peers.raise_alarm(self.connection, stream, share.place.value, self.named.sender, now_us)
+        peer = self.named.name or self.named.sender
+        _LOG.error(f"%s {what}; `everview repair %s` reads it again", stream, peer, stream)
 
 
-def _alarm(replica: Replica, connection: sqlite3.Connection, share: Share, named: Named, what: str) -> None:
-    """Remember that something is wrong with a partition, here or at a peer, and say so."""
-    stream, now_us = share.place.stream, replica.store.environment.now_us()
-    peers.raise_alarm(connection, stream, share.place.value, named.sender, now_us)
-    _LOG.error(f"%s {what}; `everview repair %s` reads it again", stream, named.name or named.sender, stream)
+def _removals(share: Share, columns: Columns, named: Named) -> Removals:
+    mode = Mode(share.mode)
+    if mode is Mode.SAME:
+        return Removals(mode)
+    dots = named.dots(columns.gone[0], columns.gone[1])
+    if mode is not Mode.LIVE:
+        return Removals(mode, dots)
+    highs = list(map(add, dots, columns.gone[2]))
+    if len(set(dots)) < len(dots) or any(map(ne, map(site_of, dots), map(site_of, highs))):
+        raise WireError(
+            "an interval of live rows begins like another, or ends at another site", where="section"
+        )
+    return Removals(mode, dots, highs)

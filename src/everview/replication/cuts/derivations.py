@@ -20,8 +20,8 @@ from everview.engines.sqlite.parts import value
 from everview.engines.sqlite.rows import serving
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
 from everview.errors import WireError
-from everview.replication.cuts.checks import check_columns
 from everview.replication.cuts.sites import Named, Naming
+from everview.replication.wire.checks import check_columns
 from everview.replication.wire.codec import check_dots
 from everview.replication.wire.messages import (
     START,

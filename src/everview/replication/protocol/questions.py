@@ -121,7 +121,17 @@ class Questions:
                 staging = Staging(connection, sender)
                 if staging.reached() != question.after:
                     return Outcome.GAP
-                outcome = apply(replica, connection, message, columns, named, staging, question, rights)
+                outcome = apply(
+                    replica,
+                    connection,
+                    message,
+                    columns,
+                    named,
+                    staging,
+                    rights,
+                    news=question.news,
+                    repairs=question.repairs,
+                )
                 staging.clear()
                 if replica.writing.commit.grown:  # it is told soon: that need not be another commit
                     serving.note_head(connection, self._store.environment.tag() or 1)

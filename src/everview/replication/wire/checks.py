@@ -16,15 +16,32 @@ from typing import Any, assert_never
 from everview.engines.sqlite.integers import Integers, within
 from everview.engines.sqlite.parts import PartColumn
 from everview.engines.sqlite.scalars.storage import NAN_TEXT, is_long, store_value
+from everview.errors import WireError
 from everview.language.types import BIGINT_MAX, BIGINT_MIN, DATE, TIMESTAMP, Kind, Type
 
-__all__ = ["wrong_in"]
+__all__ = ["check_columns", "wrong_in"]
 
 _DATES: tuple[int, int] = (store_value(dt.date.min, DATE), store_value(dt.date.max, DATE))
 _TIMESTAMPS: tuple[int, int] = (
     store_value(dt.datetime.min.replace(tzinfo=dt.UTC), TIMESTAMP),
     store_value(dt.datetime.max.replace(tzinfo=dt.UTC), TIMESTAMP),
 )
+
+
+def check_columns(
+    stream: str, columns: Sequence[Sequence[Any]], wanted: Sequence[PartColumn], rows: int
+) -> None:
+    """Raise WireError unless these are the columns of so many rows."""
+    if len(columns) != len(wanted):
+        raise WireError(
+            f"{stream} has {len(columns)} columns, and should have {len(wanted)}", where="section"
+        )
+    for number, (column, one) in enumerate(zip(columns, wanted, strict=True)):
+        name = one.field.name if one.field else f"column {number}"
+        if len(column) != rows:
+            raise WireError(f"{stream}, {name}: {len(column)} values for {rows} rows", where="section")
+        if (wrong := wrong_in(column, one)) is not None:
+            raise WireError(f"{stream}, {name}: {wrong}", where="value")
 
 
 def wrong_in(column: Sequence[Any], wanted: PartColumn) -> str | None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -72,14 +71,6 @@ class Piece(NamedTuple):
 
     data: bytes
     rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What a file answers; there is no news where it does not follow what was read of its writer."""
-
-    news: News | None
-    repairs: frozenset[str] = frozenset()
 
 
 class _Pages:
@@ -332,8 +323,8 @@ class Files:
             follows = not self._core or self.follows(summary, read)
             if not follows or not summary.fits(self._seen(connection)):
                 return Outcome.GAP, 0
-            question = _Question(self._news(connection, summary))
-            outcome = apply(replica, connection, last, columns, named, pages, question, ALL)
+            news = self._news(connection, summary)
+            outcome = apply(replica, connection, last, columns, named, pages, ALL, news=news)
             if self._core and outcome is Outcome.APPLIED:
                 head = serving.Cursor(summary.head.version, summary.head.tag)
                 peers.note_cursor(connection, summary.writer + self._core, head, 0)
