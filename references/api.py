@@ -17,6 +17,8 @@ __all__ = ["page"]
 CLASSES = [
     ("everview", "Program"),
     ("everview", "Site"),
+    ("everview", "AsyncSite"),
+    ("everview.async_site", "Changes"),
     ("everview.tables.table", "Table"),
     ("everview", "Provenance"),
     ("everview.planner.why.answer", "Witness"),

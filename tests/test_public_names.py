@@ -6,6 +6,7 @@ import everview as ev
 
 def test_the_public_names():
     assert sorted(ev.__all__) == [
+        "AsyncSite",
         "DataError",
         "EverviewError",
         "LimitError",

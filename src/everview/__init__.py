@@ -21,10 +21,12 @@ from everview.errors import (
 
 if TYPE_CHECKING:
     from everview import crdt, streams, testing, windowed
+    from everview.async_site import AsyncSite
     from everview.language.program import Program
     from everview.site import Provenance, Site, SyncReport
 
 __all__ = [
+    "AsyncSite",
     "DataError",
     "EverviewError",
     "LimitError",
@@ -45,6 +47,7 @@ __all__ = [
 
 _MODULES = ("crdt", "streams", "testing", "windowed")
 _HOMES = {
+    "AsyncSite": "everview.async_site",
     "Hub": "everview.hub",
     "Program": "everview.language.program",
     "Provenance": "everview.site",

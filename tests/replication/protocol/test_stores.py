@@ -73,3 +73,18 @@ def test_a_reader_that_is_far_behind_is_told_what_lives(monkeypatch):
     eve.sync(bob)
     assert eve.rows("w") == ann.rows("w") == bob.rows("w")
     assert eve.digests()["w"] == ann.digests()["w"]
+
+
+def test_two_syncs_at_once_with_one_peer_both_end_with_all():
+    """Each page that one of them stages makes the other's question void; that one asks again."""
+    ann, bob = Peer("ann"), Peer("bob")
+    ann.insert("s", [(number, "x") for number in range(1000)])
+    ann.replica.page_cells = 300
+    exchanges = [bob.replica.exchange("ann") for _ in range(2)]
+    messages = [exchange.open() for exchange in exchanges]
+    for turn in itertools.count():
+        at = turn % 2
+        if messages[at] is None:
+            break
+        messages[at] = exchanges[at].receive(ann.replica.answer(messages[at]))
+    assert bob.rows("s") == ann.rows("s")

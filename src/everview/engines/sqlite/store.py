@@ -23,6 +23,7 @@ from everview.engines.sqlite.opening import open_store
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import SITES, Ledger
 from everview.engines.sqlite.stamps import StampClock
+from everview.engines.sqlite.tasks import current_task
 from everview.errors import StoreError
 from everview.language.program import Program
 
@@ -48,6 +49,8 @@ class Store:
         self.file = path if self.in_memory else os.path.abspath(path)  # noqa: PTH100 - must not resolve links
         self._process = os.getpid()
         self._lock = threading.RLock()
+        self._task: object | None = None
+        """The task that has a transaction open: others of its thread pass the lock."""
         self._snapshots = threading.local()
         self._readers = Readers(self.file)
         self._failed = 0
@@ -96,6 +99,7 @@ class Store:
             connection = self.writer.connection
             with self.explained("written to"):
                 connection.execute("BEGIN IMMEDIATE")
+            self._task = current_task()
             try:
                 yield connection
                 self.check_transaction()
@@ -155,6 +159,12 @@ class Store:
             )
         try:
             self.check_open()
+            if self.writer.connection.in_transaction and self._task is not current_task():
+                raise StoreError(
+                    f"{self.path}: another task of this thread has a transaction open, and to wait would stop "
+                    "it, too; let it end first, or use everview.AsyncSite, whose tasks wait",
+                    path=self.path,
+                )
             yield
         finally:
             self._lock.release()
@@ -236,6 +246,8 @@ class Store:
             self._snapshots.handle = handle
             try:
                 if not handle.connection.in_transaction:
+                    if handle is self.writer:
+                        self._task = current_task()
                     handle.connection.execute("BEGIN")
                     try:
                         yield

@@ -17,6 +17,7 @@ from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.scalars.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.tallies import Tallies
+from everview.engines.sqlite.tasks import current_task
 from everview.engines.sqlite.watches import Callback, Watch, Watches
 from everview.errors import DataError, StoreError
 from everview.language.order import row_order_key
@@ -48,7 +49,7 @@ class Writing:
         self.log = Log(self._changes)
         """What is consumed in order."""
         self._looks = -1
-        self._owner: int | None = None
+        self._owner: tuple[int, object | None] | None = None
         self._committed = threading.Condition()
         self.commit = Commit(0, store.ledger)
         """The commit that is under way."""
@@ -58,8 +59,8 @@ class Writing:
 
     @property
     def inside(self) -> bool:
-        """Whether this thread has a transaction open."""
-        return self._owner == threading.get_ident()
+        """Whether this thread, and in it this task, has a transaction open."""
+        return self._owner is not None and self._owner == (threading.get_ident(), current_task())
 
     def watch(self, name: str, callback: Callback) -> Watch:
         """Tell `callback` of the changes of a relation or view, from the next commit on."""
@@ -75,7 +76,7 @@ class Writing:
         if self.inside:
             raise StoreError("a transaction is open in this thread already; they do not nest")
         with self._store.writing() as connection:
-            self._owner = threading.get_ident()
+            self._owner = threading.get_ident(), current_task()
             try:
                 self.commit = self._store.begin_commit(connection)
                 if self._looks != self._store.looks:

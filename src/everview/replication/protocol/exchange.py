@@ -32,6 +32,10 @@ _STALLS = 3
 """How often an exchange may begin again, because a store turned out to have gone back in time."""
 
 
+_OVERTAKEN = 1_000
+"""How often it may begin again because another exchange was faster: that one then has come a page further."""
+
+
 class Exchange:
     """One sync with a peer: `open`, then `receive` each answer and send what it returns, until None."""
 
@@ -49,7 +53,7 @@ class Exchange:
         self._repairs = repairs
         self._taken = self._given = False
         self._came = 0
-        self._again = 0
+        self._again = self._overtaken = 0
         self._introduced = False
         self._gave: set[str] = set()
         """The streams of which rows were given."""
@@ -101,6 +105,8 @@ class Exchange:
             self._count(message.page, taken)
             if taken is Outcome.REWOUND:
                 return self._anew()
+            if taken is Outcome.GAP:
+                return self._behind_another()
         if renewed:
             return self._anew()
         self._progress()
@@ -127,6 +133,15 @@ class Exchange:
         if self._again > _STALLS:
             raise SyncError(
                 f"{self._peer} and this store do not agree on who they are", peer=self._peer, retry=True
+            )
+        return self.open()
+
+    def _behind_another(self) -> bytes:
+        """Go on from where another exchange with this peer has brought the same cut meanwhile."""
+        self._overtaken += 1
+        if self._overtaken > _OVERTAKEN:
+            raise SyncError(
+                f"others sync with {self._peer} from here all the time", peer=self._peer, retry=True
             )
         return self.open()
 
