@@ -161,7 +161,7 @@ class Store:
             self.check_open()
             if self.writer.connection.in_transaction and self._task is not current_task():
                 raise StoreError(
-                    f"{self.path}: another task of this thread has a transaction open, and to wait would stop "
+                    f"{self.path}: another task of this thread has a transaction open; to wait would stop "
                     "it, too; let it end first, or use everview.AsyncSite, whose tasks wait",
                     path=self.path,
                 )
