@@ -31,7 +31,7 @@ SLICE = {
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py
     "evolution": 0,  # some are in tests/evolution
-    "event_windows": 0,  # a few are in tests/replication/windows
+    "event_windows": 0,  # a few are in tests/engines/sqlite/windows
     "windows": 40,  # 300 more are in tests/streams/windows/test_worlds.py
     "wire": 20_000,
 }

@@ -4,7 +4,7 @@ import datetime as dt
 import shutil
 
 import pytest
-from tests.replication.windows.worlds import PROGRAM, START, VIEWS
+from tests.engines.sqlite.windows.worlds import PROGRAM, START, VIEWS
 
 from everview import DataError, Hub, Program, Site, StoreError
 

@@ -2,7 +2,7 @@
 
 import tempfile
 
-from tests.replication.windows.worlds import run_history
+from tests.engines.sqlite.windows.worlds import run_history
 
 PARALLEL = True
 

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.engines.sqlite.windows.worlds import World, check_digests, opened_as
 from tests.replication.identity.worlds import RELATIONS, run_copies
-from tests.replication.windows.worlds import World, check_digests, opened_as
 
 from everview import Program
 from everview.engines.sqlite.rows.lineage import Lineage

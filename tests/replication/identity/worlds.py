@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.replication.windows.worlds import World, check_digests, opened_as
+from tests.engines.sqlite.windows.worlds import World, check_digests, opened_as
 
 from everview import Program
 from everview.site import Site

@@ -4,7 +4,7 @@ import datetime as dt
 import shutil
 
 import pytest
-from tests.replication.windows.worlds import World, check_digests, opened_as, run_history
+from tests.engines.sqlite.windows.worlds import World, check_digests, opened_as, run_history
 
 from everview import DataError, Program, StoreError
 
