@@ -27,8 +27,8 @@ class StateTable:
     """The column whose 0 marks a row that is to be removed; none where rows stay."""
     unique: tuple[int, ...] | None = None
     """The positions that tell rows apart, where it does not take all of them."""
-    numbered: bool = False
-    """Whether each row has a number, `id`, by which other tables name it."""
+    dotted: bool = False
+    """Whether the rows lie in the order of their dots, which are a further column, and so have short indexes."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -52,13 +52,13 @@ class StateTable:
             f"{column} {column_type(field.type)}{'' if field.nullable else ' NOT NULL'}"
             for column, field in zip(self.columns, self.schema, strict=True)
         ]
+        if self.dotted:
+            return self._dotted_ddl(fields)
         if self.unique is not None:
             return [self._keyed_ddl()]
         dead = [f"CREATE INDEX {self.name}_zero ON {self.name} ({self.zero}) WHERE {self.zero} = 0"]
         if not self.zero:
             dead = []
-        if self.numbered:
-            return self._numbered_ddl(fields)
         if not self.schema:
             only = ["one INTEGER PRIMARY KEY", *self.extras]
             return [f"CREATE TABLE {self.name} ({', '.join(only)})"]
@@ -74,9 +74,11 @@ class StateTable:
             *dead,
         ]
 
-    def _numbered_ddl(self, fields: Sequence[str]) -> list[str]:
-        listed = ", ".join(["id INTEGER PRIMARY KEY", *fields, *self.extras])
-        key = ", ".join(self.key()) or "id * 0"
+    def _dotted_ddl(self, fields: Sequence[str]) -> list[str]:
+        """Rows that arrive are mostly the newest: they go to the end of the table."""
+        extras = [extra for extra in self.extras if extra.split()[0] != "dot"]
+        listed = ", ".join(["dot INTEGER PRIMARY KEY", *fields, *extras])
+        key = ", ".join(self.key()) or "dot * 0"
         return [
             f"CREATE TABLE {self.name} ({listed})",
             f"CREATE UNIQUE INDEX {self.name}_row ON {self.name} ({key})",

@@ -66,10 +66,6 @@ class HollowRows(StoredRows):
             f"CREATE INDEX {self.held}_row ON {self.held} ({', '.join(key)})",
         ]
 
-    def dot_ddl(self) -> list[str]:
-        """Return nothing: dots are the tables' own keys."""
-        return []
-
     def term(self, alias: str) -> str:
         """Return any term: nothing is summed up."""
         return "0"

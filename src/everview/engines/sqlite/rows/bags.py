@@ -36,9 +36,6 @@ class BagRows(StoredRows):
             *([f"CREATE INDEX {name}_row ON {name} ({by})"] if by else []),
         ]
 
-    def dot_ddl(self) -> list[str]:
-        return []
-
     def is_crowded(self, connection: sqlite3.Connection) -> bool:
         return False
 

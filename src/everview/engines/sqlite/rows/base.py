@@ -76,8 +76,8 @@ class StoredRows(ABC):
     is_summed = True
     """Whether it has a digest, which is that of every replica."""
 
-    dot_type = "INTEGER NOT NULL"
-    """The type of a shown row's dot in the plain table."""
+    is_dotted = True
+    """Whether every row of the plain table has a dot, and so lies there by it."""
     extra_type = "INTEGER NOT NULL"
     """The type of its own columns."""
 
@@ -140,9 +140,9 @@ class StoredRows(ABC):
     def ddl(self) -> list[str]:
         """Return what creates its tables."""
 
-    @abstractmethod
     def dot_ddl(self) -> list[str]:
-        """Return what creates the index by dots, once there are peers."""
+        """Return what creates an index by dots, once there are peers; tables that lie by them need none."""
+        return []
 
     # Writing here.
 

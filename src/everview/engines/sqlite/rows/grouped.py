@@ -39,9 +39,6 @@ class GroupedRows(StoredRows):
             f"CREATE INDEX {self.held}_key ON {self.held} ({', '.join(self.table.key()) or '1'})",
         ]
 
-    def dot_ddl(self) -> list[str]:
-        return [f"CREATE UNIQUE INDEX IF NOT EXISTS {self.table.name}_dot ON {self.table.name} (dot)"]
-
     # Statements that the kinds share.
 
     def on(self, left: str, right: str) -> str:

@@ -22,11 +22,14 @@ from everview.engines.sqlite.rows.grouped import GroupedRows
 class JoinedRows(GroupedRows):
     """One shown row a key: the join of its live rows."""
 
-    dot_type = "INTEGER"
+    is_dotted = False
 
     @property
     def replaces(self) -> bool:
         return True
+
+    def dot_ddl(self) -> list[str]:
+        return [f"CREATE UNIQUE INDEX IF NOT EXISTS {self.table.name}_dot ON {self.table.name} (dot)"]
 
     # What the kinds say.
 

@@ -48,8 +48,10 @@ def _declared(circuit: Circuit, relation: Relation, name: str, kind: type[Kind])
     extra = kind.extras_of(relation)
     unique = relation.key_positions if relation.is_keyed else None
     own = [f"{column} {kind.extra_type}" for column in extra]
-    own += [f"dot {kind.dot_type}", "version INTEGER NOT NULL"]
-    table = StateTable(internal(name), relation.schema, tuple(own), zero="", unique=unique)
+    own += ["dot INTEGER", "version INTEGER NOT NULL"]
+    table = StateTable(
+        internal(name), relation.schema, tuple(own), zero="", unique=unique, dotted=kind.is_dotted
+    )
     keys = tuple(f"k{place}" for place in range(max(len(table.key()), 1)))
     return kind(
         relation,

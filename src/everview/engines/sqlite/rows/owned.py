@@ -114,10 +114,6 @@ class OwnedRows(StoredRows):
             )
         ]
 
-    def dot_ddl(self) -> list[str]:
-        """Return nothing: the tables are in the order of dots."""
-        return []
-
     @cached_property
     def stored(self) -> str:
         """The columns of both tables."""
