@@ -128,7 +128,11 @@ class Listener:
 
 
 def _follows(connection: sqlite3.Connection, sender: str, news: News) -> bool:
-    """Whether news begin no later than what was read of their sender: else removals would be missed."""
-    (read, tag), _ = peers.cursor_on(connection, sender)
+    """Whether news begin no later than what was read of their sender: else removals would be missed.
+
+    What was read is said of the streams that it was read of: a cursor of others says nothing of these.
+    """
+    (read, tag), scope = peers.cursor_on(connection, sender)
     since = news.since
-    return since == START or since.version < read or (since.version, since.tag) == (read, tag)
+    follows = since.version < read or (since.version, since.tag) == (read, tag)
+    return since == START or (scope == news.scope and follows)
