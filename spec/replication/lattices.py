@@ -36,11 +36,10 @@ class Joined(Kind):
         return reduce(self.join, (row.value for row in group.values())) if group else None
 
     def insert(self, group: Rows, key: Key, value: Hashable, now: int) -> Change | None:
-        """Replace the group by one row, unless that is what it is already."""
+        """Replace the group by one row, also if that says the same: it survives a deletion elsewhere."""
         seen = self.value(group)
         new = self.written(value, seen, now)
-        joined = new if seen is None else self.join(seen, new)
-        return None if len(group) == 1 and joined == seen else Change(frozenset(group), Row(key, joined))
+        return Change(frozenset(group), Row(key, new if seen is None else self.join(seen, new)))
 
     def winners(self, group: Rows) -> frozenset[Dot]:
         """Return every row: all of them are in what is shown."""
