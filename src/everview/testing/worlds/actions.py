@@ -29,7 +29,14 @@ def happen(step: do.Step, world: World) -> None:
 def _write(step: do.Write, world: World) -> None:
     site = world.sites.get(step.site)
     if site is not None:
-        write(world, site, [one for one in step.operations if site.may_write(one[1])], step.crash)
+        operations = [_own(site, one) for one in step.operations if site.may_write(one[1])]
+        write(world, site, operations, step.crash)
+
+
+def _own(site: Site, operation: do.Operation) -> do.Operation:
+    """A write to rows of owners is to the writer's own."""
+    verb, name, row = operation
+    return (verb, name, [*row[:-1], site.name]) if site.program.relations[name].owner else operation
 
 
 @happen.register
@@ -61,7 +68,7 @@ def write(world: World, site: Site, operations: list[do.Operation], crash: int =
         if stamp == 0:  # it died after the commit
             stamp = max((row[-1] for dot, row in live.items() if dot not in before[name]), default=0)
         mine = [one for one in operations if one[1] == name]
-        expected = written(relations[name], before[name].values(), mine, stamp)
+        expected = written(relations[name], before[name], mine, stamp)
         if Counter(live.values()) != expected:
             raise Wrong(f"{site.name} has written {mine} to {before[name]}, and holds {live}")
         added = {dot: row for dot, row in live.items() if dot not in before[name]}
@@ -139,13 +146,20 @@ def _deliver(step: do.Deliver, world: World) -> None:
 @happen.register
 def _visit(step: do.Visit, world: World) -> None:
     site = world.sites.get(step.site)
-    if site is None or site.fork or not world.is_honest(step.site):
-        return
-    with world.acting(site, step.crash):
+    if site is not None and not site.fork and world.is_honest(step.site):
+        visit(world, site, step.crash)
+
+
+def visit(world: World, site: Site, crash: int = 0) -> int:
+    """Let a site visit the folder; return how many rows it took and gave."""
+    moved = 0
+    with world.acting(site, crash):
         report = FolderTransport(world.shared).sync(site.replica)
+        moved = report.received_rows + report.sent_rows
         world.counts["rows from files"] += report.received_rows
         world.counts["visits"] += 1
     world.check(site)
+    return moved
 
 
 @happen.register
@@ -156,14 +170,25 @@ def _lose(step: do.Lose, world: World) -> None:
             path.write_bytes(data)
         return
     files = sorted(path for path in world.shared.rglob("*") if path.is_file())
-    if files:
-        path = files[step.pick % len(files)]
-        data = path.read_bytes()
-        world.lost.append((path, data))
-        world.counts[f"files {step.how}"] += 1
-        path.unlink()
-        if step.how == "torn":
+    if not files:
+        return
+    path, other = files[step.pick % len(files)], files[step.pick // 7 % len(files)]
+    name = f"{step.pick:08d}{path.suffix}"
+    data = path.read_bytes()
+    world.lost.append((path, data))
+    world.counts[f"files {step.how}"] += 1
+    match step.how:
+        case "doubled":
+            other.with_name(name).write_bytes(data)
+        case "renamed":
+            path.rename(path.with_name(name))
+        case "lost":
+            path.unlink()
+        case "torn":
             path.write_bytes(data[: len(data) // 2])
+        case "changed":
+            at = step.pick % max(len(data), 1)
+            path.write_bytes(data[:at] + bytes(byte ^ 1 for byte in data[at : at + 1]) + data[at + 1 :])
 
 
 @happen.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, get_args
 
 from everview.language.relations import Semantics
 from everview.testing.worlds import steps as do
@@ -56,7 +56,7 @@ class _Generator:
         # Few rows, so that writes meet; sometimes a single one.
         self.width, self.depth = rng.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
         self.names = [f"s{number}" for number in range(rng.choice([2, 2, 3, 3, 4, 5]))]
-        self.parts = not self.transfers and rng.random() < 0.3
+        self.parts = rng.random() < 0.3
         publishing = random.Random(f"authorities {kind} {seed}")
         if not self.transfers and publishing.random() < 0.2:
             self.text = with_authorities(self.text, publishing, self.names)
@@ -70,7 +70,6 @@ class _Generator:
             self.grants = [name for name in self.relations if grants and rng.random() < 0.5]
         if self.transfers or kind == "liar":
             self.faults.discard("rights")
-            self.parts = self.parts and kind == "liar"
 
     def case(self) -> do.Case:
         rng = self.rng
@@ -99,6 +98,8 @@ class _Generator:
     def hosts(self, name: str) -> list[str] | None:
         if not self.parts or name == self.names[0] or self.rng.random() < 0.4:
             return None
+        if self.transfers:  # whoever hosts half of a transfer sees half of it
+            return sorted(self.program.views)
         views = self.rng.sample(sorted(self.program.views), self.rng.choice([0, 1, 1, 2]))
         relations = [one for one in self.relations if self.rng.random() < 0.3]
         return sorted({*views, *relations}) or [self.relations[0]]
@@ -170,6 +171,10 @@ class _Generator:
         row: list[Any] = [rng.randrange(self.width), rng.randrange(self.depth)]
         if name == "n":
             row[1] = "ab"[row[1] % 2]
+        if name == "c":
+            row.append(rng.randrange(3))
+        if relation.owner:
+            row.append(None)  # whoever writes it
         for place, field in enumerate(relation.schema[:2]):
             if field.nullable and field.name not in relation.key and rng.random() < 0.1:
                 row[place] = None
@@ -200,8 +205,8 @@ class _Generator:
         dies = "crash" in self.faults and self.rng.random() < 0.2
         return [do.Visit(self.site(), self.rng.randint(1, 150) if dies else 0)]
 
-    def loss(self) -> Literal["lost", "torn", "back"]:
-        return self.rng.choice(["lost", "torn", "back"])
+    def loss(self) -> do.Loss:
+        return self.rng.choice(get_args(do.Loss))
 
     def restore(self) -> list[do.AnyStep]:
         return [do.Restore(self.site(), self.rng.choice(["in place", "moved"]))]

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.language.relations import Relation, Semantics
+from everview.language.relations import WHOLE, Relation, Semantics
 from everview.testing.worlds.steps import Operation
 
 Row = tuple[Any, ...]
 Dot = tuple[str, int]
 """Incarnation, number."""
 Live = dict[Dot, Row]
-"""Dot → cells; behind them a set's causal length, or a keyed row's stamp."""
+"""Dot → cells; behind them a set's causal length, a keyed row's stamp, or each merged column's stamp."""
 Vector = Mapping[str, int]
 
 
@@ -75,12 +75,35 @@ def live_of(events: Iterable[Event]) -> Live:
     return {dot: row for event in events for dot, row in event.added.items() if dot not in removed}
 
 
+def plain(relation: Relation, cells: Row) -> Row:
+    """Return what counts of a stored row: of a merged one when its columns were changed."""
+    if relation.semantics is not Semantics.MERGED:
+        return cells
+    width = len(relation.schema)
+    stamp, _since, *ages = cells[width:]
+    return (*cells[:width], *(stamp - (age >> 1) for age in ages))
+
+
 def key_of(relation: Relation) -> Callable[[Row], Row]:
     """Return what makes the key of a row: the row itself, unless the relation is keyed."""
-    positions: Iterable[int] = range(len(relation.schema))
-    if relation.semantics is Semantics.KEYED:
-        positions = relation.key_positions
+    positions = relation.key_positions if relation.is_keyed else range(len(relation.schema))
     return lambda row: tuple(row[position] for position in positions)
+
+
+def joined(relation: Relation, rows: Live) -> Row:
+    """Return the one row that the rows of a key make where they are joined, column by column."""
+    width, values = len(relation.schema), _values(relation)
+    row, stamps = list(next(iter(rows.values()))[:width]), list[int]()
+    for place, column in enumerate(values):
+        if relation.semantics is Semantics.MERGED:
+            stamp, _, row[column] = max(
+                ((one[width + place], dot, one[column]) for dot, one in rows.items()), key=lambda c: c[:2]
+            )
+            stamps.append(stamp)
+        else:
+            extreme = max if relation.semantics is Semantics.GREATEST else min
+            row[column] = extreme((r[column] for r in rows.values() if r[column] is not None), default=None)
+    return (*row, *stamps)
 
 
 def shown(relation: Relation, live: Live) -> Counter[Row]:
@@ -88,35 +111,61 @@ def shown(relation: Relation, live: Live) -> Counter[Row]:
     width = len(relation.schema)
     if relation.semantics is Semantics.BAG:
         return Counter(live.values())
-    key, best = key_of(relation), dict[Row, tuple[Any, ...]]()
-    for (incarnation, number), row in live.items():
-        rank = (*row[width:], incarnation, number, row)
-        best[key(row)] = max(best.get(key(row), rank), rank)
-    winners = [rank[-1] for rank in best.values()]
+    key, groups = key_of(relation), dict[Row, Live]()
+    for dot, row in live.items():
+        groups.setdefault(key(row), {})[dot] = row
+    if relation.semantics in WHOLE:
+        return Counter(joined(relation, rows)[:width] for rows in groups.values())
+    best = (max((*row[width:], *dot, row) for dot, row in rows.items()) for rows in groups.values())
     is_set = relation.semantics is Semantics.SET
-    return Counter(row[:width] for row in winners if not is_set or row[-1] % 2)
+    return Counter(row[:width] for *_, row in best if not is_set or row[-1] % 2)
 
 
-def written(
-    relation: Relation, held: Iterable[Row], operations: Iterable[Operation], stamp: int
-) -> Counter[Row]:
+def written(relation: Relation, held: Live, operations: Iterable[Operation], stamp: int) -> Counter[Row]:
     """What a site holds, after it has written; `held` is before."""
-    key, kind, width = key_of(relation), relation.semantics, len(relation.schema)
-    groups: dict[Row, list[Row]] = {}
-    for row in held:
-        groups.setdefault(key(row), []).append(row)
+    key, kind = key_of(relation), relation.semantics
+    groups: dict[Row, list[tuple[Dot, Row]]] = {}
+    for dot, row in held.items():
+        groups.setdefault(key(row), []).append((dot, row))
     for verb, _, cells in operations:
         row = tuple(cells)
         here = groups.setdefault(key(row), [])
         if kind is Semantics.SET:
-            length = max((one[-1] for one in here), default=0)
+            length = max((one[-1] for _, one in here), default=0)
             if (length % 2 == 1) is not (verb == "insert") and (length or verb == "insert"):
-                here[:] = [(*row, length + 1)]
+                here[:] = [(_NEW, (*row, length + 1))]
         elif kind is Semantics.BAG:
-            here += [row] if verb == "insert" else []
+            here += [(_NEW, row)] if verb == "insert" else []
             del here[: verb == "delete"]
+        elif verb == "delete":
+            here.clear()
         else:
-            extra = [stamp] if kind is Semantics.KEYED else []
-            here[:] = [(*row, *extra)] if verb == "insert" else []
-    assert all(len(row) <= width + 1 for here in groups.values() for row in here)
-    return Counter(row for here in groups.values() for row in here)
+            before = joined(relation, dict(here)) if kind in WHOLE and here else None
+            here[:] = [(_NEW, _replacing(relation, before, row, stamp))]
+    return Counter(row for here in groups.values() for _, row in here)
+
+
+_NEW = ("", 0)
+
+
+def _values(relation: Relation) -> list[int]:
+    return [place for place in range(len(relation.schema)) if place not in relation.key_positions]
+
+
+def _replacing(relation: Relation, before: Row | None, row: Row, stamp: int) -> Row:
+    """Return what a write of a row makes of what its key showed."""
+    match relation.semantics:
+        case Semantics.KEYED:
+            return (*row, stamp)
+        case Semantics.MERGED:
+            stamps = [stamp] * len(_values(relation))
+            if before is not None:
+                stamps = [
+                    old if before[column] == row[column] else max(stamp, old + 1)
+                    for column, old in zip(_values(relation), before[len(row) :], strict=True)
+                ]
+            return (*row, *stamps)
+        case Semantics.GREATEST | Semantics.LEAST if before is not None:
+            return joined(relation, {_NEW: before, ("", 1): row})
+        case _:
+            return row

@@ -14,6 +14,10 @@ RELATIONS = {
     "w": "CREATE TABLE w (a BIGINT, b BIGINT) WITH (semantics = 'add_wins')",
     "n": "CREATE TABLE n (a BIGINT, b TEXT)",
     "m": "CREATE TABLE m (a BIGINT, b BIGINT, PRIMARY KEY (a, b))",
+    "c": "CREATE TABLE c (a BIGINT PRIMARY KEY, b BIGINT, d BIGINT) WITH (merge = 'column')",
+    "o": "CREATE TABLE o (a BIGINT, b BIGINT, c TEXT NOT NULL) WITH (owner = 'c')",
+    "p": "CREATE TABLE p (a BIGINT, b BIGINT, c TEXT, PRIMARY KEY (a, c)) WITH (owner = 'c')",
+    "x": "CREATE TABLE x (a BIGINT PRIMARY KEY, b BIGINT) WITH (merge = 'max')",
 }
 
 SHAPES = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from everview.testing.worlds.actions import happen
+from everview.testing.worlds.actions import happen, visit
 from everview.testing.worlds.cases import random_case
 from everview.testing.worlds.invariants import Wrong, check_rest
 from everview.testing.worlds.network import deliver, sync
@@ -23,6 +23,9 @@ MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - stores there are as real as elsew
 
 ROUNDS = 12
 """How often all may meet before they have to be at rest."""
+
+FILING = 5
+"""How often all visit the folder before nothing moves there."""
 
 Watch = Callable[[World, int], None]
 """Told of the world and the number of the step that was done."""
@@ -103,6 +106,8 @@ def heal(world: World) -> None:
     settle(world)
     if not world.case.wild:
         check_rest(world)
+        if world.counts["visits"]:
+            _rest_in_folder(world)
 
 
 def _find_out(world: World) -> None:
@@ -127,6 +132,21 @@ def settle(world: World) -> None:
         if _state(world) == before:
             return
     raise Wrong(f"the sites do not come to rest in {ROUNDS} rounds")
+
+
+def _rest_in_folder(world: World) -> None:
+    """Let all visit the folder until that moves nothing; then a newcomer learns there what they know."""
+    sites = [site for name, site in sorted(world.sites.items()) if world.is_honest(name)]
+    moved = [sum(visit(world, site) for site in sites) for _ in range(FILING)]
+    if not moved[-1]:
+        newcomer = world.add("newcomer", 0)
+        visit(world, newcomer)
+        for site in sites:
+            for name in filter(world.is_sound, site.shares):
+                if site.live(name) != newcomer.live(name):
+                    raise Wrong(f"in the folder {name} is not what {site.name} has of it")
+        return
+    raise Wrong(f"the folder does not come to rest in {FILING} rounds")
 
 
 def _state(world: World) -> dict[str, tuple[str, int]]:

@@ -24,7 +24,7 @@ from everview.language.plan import Scan
 from everview.language.program import Program
 from everview.replication.protocol.replica import Replica
 from everview.replication.rights.rights import Rights
-from everview.testing.worlds.history import Event, Live, Row
+from everview.testing.worlds.history import Event, Live, Row, plain
 from everview.testing.worlds.steps import Return
 
 
@@ -259,11 +259,12 @@ class Site:
         found: Live = {}
         for table in stored.tables:
             listed = ", ".join((*stored.cells, "dot"))
-            for *cells, dot in self.connection.execute(f"SELECT {listed} FROM {table}"):
+            rows = self.connection.execute(f"SELECT {listed} FROM {table} WHERE dot IS NOT NULL")
+            for *cells, dot in rows:
                 name = names.get(dot >> SHIFT, "?"), dot & NUMBERS
                 if name in found:
                     raise AssertionError(f"{stream} has two rows under one dot: {name}")
-                found[name] = tuple(cells)
+                found[name] = plain(stored.relation, tuple(cells))
         return found
 
     def rows(self, name: str) -> Counter[Row]:

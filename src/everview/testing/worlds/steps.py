@@ -20,6 +20,10 @@ Return = Literal["in place", "moved", "unnoticed"]
 """How a backup is put back: over the file, as another file, or with all that could tell."""
 
 
+Loss = Literal["lost", "torn", "changed", "renamed", "doubled", "back"]
+"""What becomes of a file; a doubled one is there under another name, too, perhaps as another's."""
+
+
 class Step(msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
     """Something that happens."""
 
@@ -75,10 +79,10 @@ class Visit(Step, frozen=True, tag="visit"):
 
 
 class Lose(Step, frozen=True, tag="lose"):
-    """A file in the folder is lost, torn, or one that was lost is back."""
+    """A file in the folder is lost or spoiled, or one that was is back."""
 
     pick: int
-    how: Literal["lost", "torn", "back"] = "lost"
+    how: Loss = "lost"
 
 
 class Partition(Step, frozen=True, tag="partition"):
