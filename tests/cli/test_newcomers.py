@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from tests.replication.certificates import write_certificates
+from tests.certificates import write_certificates
 from typer.testing import CliRunner
 
 from everview.cli.app import app

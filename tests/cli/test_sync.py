@@ -8,8 +8,8 @@ import time
 import tomllib
 
 import pytest
+from tests.certificates import write_certificates
 from tests.cli.processes import process, serving
-from tests.replication.certificates import write_certificates
 from typer.testing import CliRunner
 
 import everview as ev

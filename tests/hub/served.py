@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import httpx
-from tests.replication.certificates import write_certificates
+from tests.certificates import write_certificates
 
 from everview.server.tokens import hash_of
 

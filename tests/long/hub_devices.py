@@ -25,7 +25,7 @@ import pytest
 from tests.hub.quick import quickly
 from tests.hub.served import PATIENCE, HubProcess, Secrets
 from tests.long.processes import PUBLISHED, Child, check, free_ports, heal
-from tests.replication.process_site import PROGRAM
+from tests.site.process_site import PROGRAM
 
 import everview as ev
 from everview.engines.reference import evaluate_views

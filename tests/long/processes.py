@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.replication.process_site import AGE, KEYS, PROGRAM
+from tests.site.process_site import AGE, KEYS, PROGRAM
 
 import everview as ev
 
@@ -40,7 +40,7 @@ class Child:
         self.process = None
 
     def start(self):
-        command = [sys.executable, "-m", "tests.replication.process_site", str(self.path), f"s{self.number}"]
+        command = [sys.executable, "-m", "tests.site.process_site", str(self.path), f"s{self.number}"]
         command += [str(self.port), str(self.tried + 1), str(PAUSE), *self.peers]
         self.process = subprocess.Popen(
             command,

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.replication.fake import FakeReplica
+from tests.fake_replica import FakeReplica
 
 import everview as ev
 from everview.replication.rights.rights import ALL

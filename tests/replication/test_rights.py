@@ -1,7 +1,7 @@
 """Rights: what a token lets a site read and write, rights that come later, and rows of owners."""
 
 import pytest
-from tests.replication.sites import World, talk
+from tests.replication.sites import World
 
 import everview as ev
 from everview.replication.rights.rights import Rights
@@ -51,10 +51,6 @@ def write(site, number):
     site.insert("k", [(number, site.name)])
     site.insert("g", [(number,), (number,)])
     site.insert("w", [(number,)])
-
-
-def refused(site):
-    return site.status()["replication"]["refused"]
 
 
 @pytest.mark.parametrize("late", RELATIONS)
@@ -168,86 +164,3 @@ def test_rights_that_come_later_over_http(device, server, tmp_path):
 
 
 # Owners.
-
-
-@pytest.fixture
-def three(world):
-    return [world.site(name, program=OWNED) for name in ("alice", "bob", "mallory")]
-
-
-def fill(site):
-    for name in ("s", "g", "w"):
-        site.insert(name, [(site.name, 1), (site.name, 2)])
-    site.insert("k", [(site.name, 1, "first"), (site.name, 2, "second")])
-
-
-def owned(site):
-    return {name: site.rows(name) for name in ("s", "k", "g", "w", "n")}
-
-
-def unbind(site):
-    """A site whose door is open: it writes what is not its own."""
-    site._writing._check_owner = site._writing.check_replaced = lambda *_: None
-
-
-def test_rows_of_owners_go_everywhere_over_anyone(three):
-    alice, bob, mallory = three
-    for site in three:
-        fill(site)
-    alice.sync(bob)
-    bob.sync(mallory)
-    talk(*three)
-    assert owned(alice) == owned(bob) == owned(mallory)
-    assert alice.rows("n") == [("alice", 2), ("bob", 2), ("mallory", 2)]
-    assert [refused(site) for site in three] == [[], [], []]
-    alice.delete("s", [("alice", 1)])
-    alice.delete("k", [("alice", 1)])
-    talk(*three)
-    assert owned(alice) == owned(bob) == owned(mallory)
-    assert alice.rows("n") == [("alice", 1), ("bob", 2), ("mallory", 2)]
-
-
-@pytest.mark.parametrize("name", ["s", "g", "w"])
-def test_a_row_that_its_owner_did_not_write_is_undone_and_its_writer_is_told(three, name):
-    alice, bob, mallory = three
-    fill(alice)
-    talk(*three)
-    before = alice.rows(name)
-    unbind(mallory)
-    with mallory.transaction():
-        mallory.insert(name, [("alice", 9), ("bob", 9), ("mallory", 9)])
-    bob.sync(mallory)
-    assert bob.rows(name) == [*before, ("mallory", 9)]
-    talk(*three)
-    talk(*three)
-    assert alice.rows(name) == bob.rows(name) == mallory.rows(name) == [*before, ("mallory", 9)]
-    assert owned(alice) == owned(bob) == owned(mallory)
-    assert len(refused(mallory)) == 2
-
-
-@pytest.mark.parametrize("name", ["s", "g", "w"])
-def test_what_another_than_the_owner_deletes_is_written_again(three, name):
-    alice, bob, mallory = three
-    fill(alice)
-    talk(*three)
-    before = owned(alice)
-    unbind(mallory)
-    assert mallory.delete(name, [("alice", 1)]) == 1
-    bob.sync(mallory)
-    talk(*three)
-    talk(*three)
-    assert owned(alice) == owned(bob) == owned(mallory) == before
-
-
-def test_a_key_that_names_its_owner_is_not_replaced_or_deleted_by_another(three):
-    alice, bob, mallory = three
-    fill(alice)
-    talk(*three)
-    unbind(mallory)
-    mallory.insert("k", [("alice", 1, "mine"), ("alice", 3, "new"), ("mallory", 1, "own")])
-    mallory.delete("k", [("alice", 2)])
-    bob.sync(mallory)
-    talk(*three)
-    talk(*three)
-    assert owned(alice) == owned(bob) == owned(mallory)
-    assert bob.rows("k") == [("alice", 1, "first"), ("alice", 2, "second"), ("mallory", 1, "own")]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from tests.replication.fake import FakeReplica
+from tests.fake_replica import FakeReplica
 
 from everview.errors import DataError, StoreError, SyncError
 from everview.replication.rights.rights import ALL, Rights

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from tests.replication.fake import FakeReplica
+from tests.fake_replica import FakeReplica
 from tests.server.test_app import HELLO, bearer, refused
 
 import everview as ev

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import httpx
 import pytest
-from tests.replication.certificates import write_certificates
+from tests.certificates import write_certificates
 
 import everview as ev
 from everview.replication.status.report import Progress

@@ -8,14 +8,14 @@ from spec.replication.answers import answer
 from spec.replication.endings import heard
 from spec.replication.incarnations import renewed, went_back
 from spec.replication.kinds import AddWins, Bag, Keyed, Set
-from spec.replication.lattices import Greatest, Merged
+from spec.replication.lattices import Merged
 from spec.replication.merges import merged
 from spec.replication.publications import Published, published
 from spec.replication.refusals import Refused, undone
 from spec.replication.relations import Cursor
-from spec.replication.repairs import alarms, repaired
+from spec.replication.repairs import repaired
 from spec.replication.rules import Rule, without
-from spec.replication.stores import created, dropping, hosting, opened, without_logs
+from spec.replication.stores import created, opened, without_logs
 from spec.replication.transactions import Delete, Insert, write
 from spec.replication.vectors import Dot
 from spec.replication.views import View
@@ -48,21 +48,6 @@ def test_a_removal_needs_no_tombstone():
     assert b.relations["r"].rows.keys() == {Dot("a", 2)}
 
 
-def test_of_two_updates_the_later_stays_and_an_update_that_has_seen_the_other_always_does():
-    a = does(store("a", Keyed()), Insert("r", 1, "ahead"), now=1000)
-    b = does(reads(store("b", Keyed()), a), Insert("r", 1, "seen"), now=5)
-    c = does(store("c", Keyed()), Insert("r", 1, "apart"), now=7)
-    assert shown(reads(a, b)) == [(1, "seen")]
-    assert shown(reads(reads(a, b), c)) == [(1, "apart")]
-
-
-def test_an_insertion_that_a_deletion_has_not_seen_stays():
-    a = does(store("a", AddWins()), Insert("r", 1))
-    b = does(reads(store("b", AddWins()), a), Delete("r", 1))
-    a = does(a, Insert("r", 1))
-    assert shown(reads(b, a)) == shown(reads(a, b)) == [1]
-
-
 def test_two_people_who_edit_two_columns_both_keep_their_edit():
     a = does(store("a", Merged()), Insert("r", 1, (("x", 1), ("y", 1))), now=90)
     b = does(reads(store("b", Merged()), a), Insert("r", 1, (("x", 2),)), now=10)
@@ -71,35 +56,6 @@ def test_two_people_who_edit_two_columns_both_keep_their_edit():
     with without(Rule.STAMPED):
         b = reads(store("b", Merged()), does(store("a", Merged()), Insert("r", 1, (("x", 1),)), now=90))
         assert shown(does(b, Insert("r", 1, (("x", 2),)), now=10)) == [(1, (("x", 1),))]
-
-
-def test_a_lattice_value_is_joined():
-    a = does(store("a", Greatest()), Insert("r", 1, 3))
-    b = does(store("b", Greatest()), Insert("r", 1, 5))
-    assert shown(reads(a, b)) == shown(reads(b, a)) == [(1, 5)]
-
-
-def test_a_transfer_in_pages_is_one_commit_though_both_sides_write_between_pages():
-    a = does(store("a", Bag()), *[Insert("r", key) for key in range(5)], Insert("s", 0))
-    b = store("b", Bag())
-    transfer, version = transfers.begun(b, "a"), b.version
-    for _ in range(2):
-        question = transfers.request(b, transfer, limit=2)
-        page = answer(a, question)
-        assert page.last is None
-        transfer = transfers.staged(transfer, question, page)
-        a, b = does(a, Delete("r", 0), Insert("s", 1)), does(b, Insert("s", 9))
-        assert b.version == version + 1
-        version = b.version
-    question = transfers.request(b, transfer)
-    cut = transfers.assembled(
-        transfers.staged(transfer, question, answer(a, question)), answer(a, question).last
-    )
-    b = merged(b, cut)
-    assert b.version == version + 1
-    mine, theirs = b.relations["r"], a.relations["r"]
-    assert (mine.rows, mine.vector, mine.digest) == (theirs.rows, theirs.vector, theirs.digest)
-    assert [key for key, _ in shown(b, "s")] == [0, 1, 1, 9, 9]
 
 
 def view_stores():
@@ -186,13 +142,6 @@ def rewound():
     return opened(backup), reads(b, a)
 
 
-def test_a_store_that_went_back_and_wrote_nothing_loses_nothing():
-    a, b = rewound()
-    assert went_back(a, transfers.request(b, transfers.begun(b, "a")))
-    a = reads(renewed(a, "c"), b)
-    assert shown(a) == shown(b) == [(2, None)]
-
-
 def test_what_a_store_wrote_since_it_went_back_counts_as_written_by_its_next_incarnation():
     a, b = rewound()
     a = does(a, Insert("r", 3), Delete("r", 3), Insert("r", 4))
@@ -202,24 +151,6 @@ def test_what_a_store_wrote_since_it_went_back_counts_as_written_by_its_next_inc
     assert a.relations["r"].log.keys() == {Dot("c", 1)}
     a, b = reads(a, b), reads(b, a)
     assert shown(a) == shown(b) == [(2, None), (4, None)]
-
-
-def test_a_removal_since_then_is_told_under_the_next_incarnation():
-    a, b = rewound()
-    c = reads(store("x", Bag()), a)
-    a = reads(renewed(does(a, Delete("r", 1)), "c"), b)
-    assert a.relations["r"].vector == {"a": 2, "c": 1}
-    assert shown(reads(c, a)) == shown(a) == [(2, None)]
-
-
-def test_what_slips_through_is_found_by_digests_and_repaired():
-    a, b = rewound()
-    c = reads(store("c", Bag()), does(a, Insert("r", 7)))
-    assert c.relations["r"].vector == b.relations["r"].vector
-    assert [alarm.relation for alarm in alarms(c, transfers.cut_for(b, c))] == ["r"]
-    c = repaired(c, "r", b)
-    assert shown(c) == shown(b)
-    assert not alarms(c, transfers.cut_for(b, c))
 
 
 def test_a_repair_from_a_peer_that_has_seen_less_is_refused():
@@ -254,11 +185,3 @@ def test_an_epoch_without_rows_is_an_epoch():
     assert shows() == []
     with without(Rule.MARKED):
         assert shows() == [("o", "y", 2)]
-
-
-def test_a_partition_that_is_dropped_and_added_again_is_read_anew():
-    a = does(store("a", Set()), Insert("r", 1))
-    b = reads(store("b", Set()), a)
-    b = hosting(dropping(b, ["r"]), "r", Set())
-    assert shown(b) == []
-    assert shown(reads(b, a)) == [1]

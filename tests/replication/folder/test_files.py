@@ -5,7 +5,7 @@ import shutil
 import tracemalloc
 
 import pytest
-from tests.replication.folder.stores import assert_equal, erase, files, newcomer, opened, visit, write
+from tests.replication.folder.stores import assert_equal, files, newcomer, opened, visit, write
 
 from everview.errors import SyncError
 from everview.language.program import Program
@@ -30,20 +30,6 @@ def a():
 @pytest.fixture
 def b():
     return opened("b")
-
-
-def test_a_stick_is_carried_to_and_fro(stick, a, b):
-    write(a, 1)
-    write(b, 2)
-    visit(stick, a, b, a)
-    erase(a, 2)
-    write(b, 3)
-    visit(stick, b, a, b)
-    assert assert_equal(a, b) == [1, 3]
-    before = files(stick)
-    for report in visit(stick, a, b, a, b):
-        assert (report.sent_rows, report.received_rows, report.skipped) == (0, 0, ())
-    assert files(stick) == before
 
 
 def test_what_is_in_the_folder_is_written_once(stick, a, b):
@@ -160,16 +146,6 @@ def test_a_bad_file_is_named_and_written_again(stick, a, b, how):
     assert b.rows("s") == []
     visit(stick, a, b)
     assert len(assert_equal(a, b)) == 200
-
-
-def test_what_its_writer_lost_others_write_again(stick, a, b):
-    write(a, 1)
-    b.sync(a)
-    write(a, 2)
-    visit(stick, a)
-    change(files(stick, a)[0], "changed")
-    visit(stick, b)
-    assert newcomer(stick).rows("s") == [(1, "x")]
 
 
 def test_what_relied_on_a_lost_file_is_written_again_once(stick, a, b):

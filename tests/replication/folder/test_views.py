@@ -1,9 +1,7 @@
 """Views without their inputs in a folder: who asks for them, who writes them, and what a lost file costs."""
 
-import random
-
 import pytest
-from tests.replication.folder.stores import erase, files, opened, visit, write
+from tests.replication.folder.stores import files, opened, visit, write
 
 from everview.replication.transports.folder import files as cut_files
 from everview.replication.transports.folder import views
@@ -105,36 +103,3 @@ def test_a_site_that_holds_a_part_and_a_view_keeps_its_cursor_for_exchanges(stic
     mixed.insert("k", [(1, "mixed")])
     visit(stick, mixed, a, mixed)
     assert mixed.rows("v") == a.rows("v")
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_screens_come_to_show_what_others_have(seed, stick, monkeypatch):
-    monkeypatch.setattr(views, "MANY", 3)
-    rng = random.Random(seed)
-    hosts, shown = [opened(f"s{n}") for n in range(rng.choice([1, 2, 3]))], screens(2)
-    sites = [*hosts, *shown]
-    for _ in range(60):
-        site, chance = rng.choice(sites), rng.random()
-        if chance < 0.4:
-            rng.choice([write, write, erase])(rng.choice(hosts), *rng.sample(range(5), rng.choice([1, 2])))
-        elif chance < 0.9:
-            visit(stick, site)
-        elif chance < 0.95 and told(stick):
-            path = rng.choice(told(stick))
-            data = path.read_bytes()
-            path.unlink()
-            if rng.random() < 0.5:
-                path.write_bytes(data[: rng.randrange(len(data))])
-        elif (other := rng.choice(sites)) is not site:
-            site.sync(other)
-    for _ in range(4):
-        visit(stick, *sites)
-    before = {path: path.read_bytes() for path in files(stick)}
-    assert not any(report.sent_rows or report.received_rows for report in visit(stick, *sites))
-    assert {path: path.read_bytes() for path in files(stick)} == before
-    newcomer = opened("newcomer", hosts={"v"})
-    visit(stick, newcomer)
-    for screen in (*shown, newcomer):
-        assert screen.rows("v") == hosts[0].rows("v")
-        (core,) = screen._store.engine.received.values()
-        assert not list(core.faults(screen._store.writer.connection))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from tests.engines.sqlite.windows.worlds import World, check_digests, opened_as
-from tests.replication.identity.worlds import RELATIONS, run_copies
 
 from everview import Program
 from everview.engines.sqlite.rows.lineage import Lineage
@@ -16,6 +15,8 @@ PROGRAM = Program.parse("""
     CREATE TABLE g (id BIGINT NOT NULL) WITH (semantics = 'bag');
     CREATE TABLE w (id BIGINT NOT NULL) WITH (semantics = 'add_wins');
 """)
+
+RELATIONS = ("r", "k", "g", "w")
 
 
 @pytest.fixture
@@ -58,13 +59,6 @@ def put_back(old, new, *, beside=False):
         shutil.copyfile(f"{old}{end}", f"{new}{end}")
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("unnoticed", [False, True])
-def test_random_worlds_of_copies_and_backups(tmp_path, seed, unnoticed):
-    run = run_copies(tmp_path, seed, unnoticed=unnoticed)
-    assert run.restores > 0
-
-
 def test_a_store_that_is_opened_again_is_who_it_was(open_site):
     a, b = open_site("a"), open_site("b")
     write(a, 1)
@@ -86,27 +80,6 @@ def test_a_store_that_was_moved_with_what_lies_beside_it_is_who_it_was(open_site
         Path(f"{tmp_path / 'a.db'}{end}").rename(f"{tmp_path / 'moved.db'}{end}")
     with open_site("a", "moved") as a:
         assert who(a) == before
-
-
-@pytest.mark.parametrize("spoke", [False, True])
-def test_of_a_copy_made_while_it_was_open_both_go_on(open_site, tmp_path, spoke):
-    a, b = open_site("a"), open_site("b")
-    write(a, 1)
-    if spoke:
-        a.sync(b)
-    write(a, 2)
-    for end in ("", "-wal"):
-        shutil.copyfile(f"{tmp_path / 'a.db'}{end}", f"{tmp_path / 'copy.db'}{end}")
-    copy = open_site("a", "copy")
-    assert who(copy) != who(a)
-    write(a, 3)
-    write(copy, 4)
-    remove(copy, 1)
-    copy.sync(b)
-    a.sync(b)
-    copy.sync(b)
-    assert held(a, b, copy) == [2, 3, 4]
-    check_digests(a, b, copy)
 
 
 def test_a_store_put_back_twice_gets_everything_back_and_revives_nothing(open_site, tmp_path):

@@ -2,43 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-
-import pytest
-from tests.replication.stores import RELATIONS, VIEWS, Peer, some_rows
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_stores_that_have_met_agree_and_a_second_meeting_moves_nothing(seed):
-    rng = random.Random(seed)
-    stores = [Peer(name) for name in ("ann", "bob", "eve")]
-    for _ in range(40):
-        one, other = rng.sample(stores, 2)
-        if rng.random() < 0.6:
-            relation = rng.choice(RELATIONS)
-            verb = one.insert if rng.random() < 0.6 else one.delete
-            verb(relation, some_rows(rng, relation))
-            continue
-        one.sync(other)
-        for name in RELATIONS + VIEWS:
-            assert one.rows(name) == other.rows(name), name
-        again = one.sync(other)
-        assert (again.received_rows, again.sent_rows) == (0, 0)
-        assert one.digests() == other.digests()
-    for one, other in itertools.permutations(stores, 2):
-        one.sync(other)
-    for name in RELATIONS + VIEWS:
-        assert len({tuple(store.rows(name)) for store in stores}) == 1
-    assert not any(store.alarms() for store in stores)
-
-
-def test_where_nothing_is_new_little_is_said():
-    ann, bob = Peer("ann"), Peer("bob")
-    ann.insert("s", [(1, "x")])
-    for _ in range(3):
-        report = bob.sync(ann)
-    assert report.received_bytes + report.sent_bytes < 300
+from tests.replication.stores import Peer
 
 
 def test_a_row_travels_to_a_reader_once_whoever_it_meets():

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.replication.certificates import write_certificates
-from tests.replication.fake import PAGE, FakeReplica
+from tests.certificates import write_certificates
+from tests.fake_replica import PAGE, FakeReplica
 
 from everview.errors import SyncError
 from everview.replication.status.report import SyncReport

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
-from tests.replication.certificates import write_certificates
-from tests.replication.fake import FakeReplica
+from tests.certificates import write_certificates
+from tests.fake_replica import FakeReplica
 
 from everview.errors import SyncError
 from everview.replication.transports import http

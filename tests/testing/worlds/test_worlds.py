@@ -16,9 +16,9 @@ def _quiet():
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize("first", range(0, 200, 25))
 def test_worlds_with_faults(first):
-    for seed in range(first, first + 30):
+    for seed in range(first, first + 25):
         Simulation(seed).run()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from tests.replication.views.hosts import Host
+from tests.engines.sqlite.derived.hosts import Host
 
 from everview.planner.exchange import Way
 from everview.testing.fuzz import generate_case

@@ -1,7 +1,7 @@
 """Views that a named authority publishes: everybody shows what it has shown, however that came to them."""
 
 import pytest
-from tests.replication.published.worlds import Places, stored
+from tests.engines.sqlite.published.worlds import Places, stored
 
 import everview as ev
 from everview.engines.sqlite.rows.ledger import SITES
@@ -34,33 +34,6 @@ def published(site):
 
 def both(site):
     return site.rows("totals"), site.rows("items")
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_what_is_shown_is_a_state_that_the_authority_had(tmp_path, seed):
-    run(tmp_path, seed)
-
-
-def run(folder, seed, steps=60):
-    places = Places(folder, PROGRAM, ALL, seed=f"views {seed}")
-    chance, sites, had = places.chance, places.sites, [([], [])]
-
-    def write():
-        site = sites[chance.choice(["hub", "hub", "device"])]
-        with site.transaction():
-            for _ in range(chance.choice([1, 1, 4])):
-                row = (f"item {chance.randrange(5)}", chance.randrange(4))
-                (site.insert if chance.random() < 0.6 else site.delete)("sales", [row])
-
-    def look():
-        had.append(both(sites["hub"]))
-        assert both(sites["device"]) in had
-        assert both(sites["relay"]) in had
-
-    places.wander(steps, write, look, ["hub", "hub", "relay"])
-    assert both(sites["device"]) == both(sites["relay"]) == both(sites["hub"])
-    assert sites["reader"].rows("dear") == sites["hub"].rows("dear") == sites["device"].rows("dear")
-    places.close()
 
 
 def test_a_site_that_meets_nobody_stores_nothing_for_others(places):

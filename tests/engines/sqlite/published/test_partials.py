@@ -1,8 +1,8 @@
 """Aggregates over rows that only their owners write, at sites without these rows."""
 
 import pytest
-from tests.replication.published.owners import PROGRAM, VIEWS, shown
-from tests.replication.published.worlds import Places, stored
+from tests.engines.sqlite.published.owners import PROGRAM, VIEWS, shown
+from tests.engines.sqlite.published.worlds import Places, stored
 
 from everview.errors import WireError
 

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from tests.replication.published.worlds import stored
+from tests.engines.sqlite.published.worlds import stored
 
 import everview as ev
 from everview.engines.sqlite.rows.base import Arrived, name_gone

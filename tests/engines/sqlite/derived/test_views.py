@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.replication.views.hosts import Host, assert_shows, expected, program
+from tests.engines.sqlite.derived.hosts import Host, assert_shows, expected, program
 
 import everview as ev
 from everview.errors import WireError
@@ -89,38 +89,6 @@ def test_a_view_comes_from_hosts_of_the_views_that_it_is_made_of():
     spread()
     assert s5.rows("r5") == [first]
     assert "or a view that it is a part of (r2, r5)" in s5.explain("r5")
-
-
-def test_two_upstreams_that_have_derived_nothing_together(holder):
-    """One has a row of r, the other its partner; the pair is derived when one of them has both."""
-    one, other = (Host(PROGRAM, name, {"r", "s"}) for name in ("one", "other"))
-    host = Host(PROGRAM, "host", {"joined"})
-    one.insert("r", (1, 1))
-    other.insert("s", (1, "x"))
-    for found in (one, other):
-        host.read(found)
-    assert host.rows("joined") == []
-    one.read(other)
-    host.read(other)
-    assert host.rows("joined") == [(1, "x")]
-
-
-def test_a_row_that_lost_before_anybody_derived_from_it():
-    views = program(v="SELECT r.a, k.n FROM r JOIN k ON k.id = r.b")
-    one, other, third = (Host(views, name) for name in ("one", "other", "third"))
-    host = Host(views, "host", {"v"})
-    other.insert("r", (1, 1))
-    one.insert("k", (1, 10))
-    other.insert("k", (1, 20))
-    third.read(other)
-    other.read(one)
-    host.read(other)
-    assert host.rows("v") == [(1, 20)]
-    third.delete("k", (1, None))
-    other.read(third)
-    host.read(other)
-    assert other.rows("k") == [(1, 10)]
-    assert host.rows("v") == [(1, 10)]
 
 
 def test_what_is_written_between_two_pages_comes_at_last(holder):
