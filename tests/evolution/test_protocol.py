@@ -7,7 +7,7 @@ from tests.replication.stores import Peer
 import everview as ev
 from everview.errors import WireError
 from everview.language.evolution import Shape
-from everview.replication.protocol.replica import OTHER_PROGRAM
+from everview.replication.protocol.listener import OTHER_PROGRAM
 from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.messages import Message
 from everview.server.listener import Listener

@@ -28,7 +28,7 @@ class StateTable:
     unique: tuple[int, ...] | None = None
     """The positions that tell rows apart, where it does not take all of them."""
     dotted: bool = False
-    """Whether the rows lie in the order of their dots, which are a further column, and so have short indexes."""
+    """Whether the rows lie in the order of their dots, a further column; indexes are short then."""
 
     @property
     def columns(self) -> tuple[str, ...]:
