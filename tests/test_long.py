@@ -17,6 +17,7 @@ SLICE = {
     "hub_devices": 0,  # a short one is in tests/hub/test_devices.py
     "hub_kills": 0,  # five kills are in tests/hub/test_kills.py
     "kills": 50,
+    "compared": 0,  # 240 are in tests/replication/compared
     "located": 0,  # some are in tests/located
     "located_processes": 0,  # a short one is in tests/located/test_processes.py
     "objects": 0,  # ends at stages are in tests/hub/test_objects.py

@@ -105,12 +105,10 @@ def _renamed(store: Store, relation: Relation, last: int, incarnation: str) -> R
 def _renamed_view(store: Store, view: View, incarnation: str) -> View:
     found: dict[Monomial, Derivation] = {}
     for monomial, derivation in view.derivations.items():
-        names = [
-            renamed_dot(name, store.incarnation, store.opened.get(title, 0), incarnation)
-            if isinstance(name, Dot)
-            else name
-            for title, name in zip(view.inputs, monomial, strict=True)
-        ]
+        names = (
+            renamed_dot(dot, store.incarnation, store.opened.get(title, 0), incarnation)
+            for title, dot in zip(view.inputs, monomial, strict=True)
+        )
         found[tuple(names)] = derivation
     return replace(view, derivations=found)
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from spec.replication.rows import Key, Name, Row, Rows
+from spec.replication.rows import Key, Row, Rows
 from spec.replication.vectors import Dot
 
 
@@ -50,11 +50,6 @@ class Kind(ABC):
         """Return what the key shows, once for each time that it is shown."""
         return tuple(sorted(((group[dot].key, group[dot].value) for dot in self.winners(group)), key=repr))
 
-    def name(self, dot: Dot, row: Row) -> Name:
-        """Return what a derivation calls the row: here its dot, for the row has values of its own."""
-        del row
-        return dot
-
     def supports(self, row: Row) -> bool:
         """Whether the row can ever be shown."""
         del row
@@ -86,20 +81,14 @@ class Set(Kind):
         return Change(frozenset(group)) if group and not self.winners(group) else None
 
     def winners(self, group: Rows) -> frozenset[Dot]:
-        """Return the rows of the greatest length, if it is odd."""
+        """Return the row of the greatest length, if it is odd; of several the one of the greatest dot."""
         length = _length(group)
-        return (
-            frozenset(dot for dot, row in group.items() if row.value == length) if length % 2 else frozenset()
-        )
+        longest = max((dot for dot, row in group.items() if row.value == length), default=None)
+        return frozenset({longest}) if longest and length % 2 else frozenset()
 
     def shown(self, group: Rows) -> tuple[Hashable, ...]:
-        """Return the tuple once, whatever the length."""
-        return tuple({group[dot].key for dot in self.winners(group)})
-
-    def name(self, dot: Dot, row: Row) -> Name:
-        """Return the tuple: a derivation stays while any of the tuple's rows can be shown."""
-        del dot
-        return row.key
+        """Return the tuple, whatever the length."""
+        return tuple(group[dot].key for dot in self.winners(group))
 
     def supports(self, row: Row) -> bool:
         """Whether the length is odd: a tombstone supports nothing."""
@@ -122,17 +111,12 @@ class AddWins(Kind):
         return Change(frozenset(group), Row(key))
 
     def winners(self, group: Rows) -> frozenset[Dot]:
-        """Return every row."""
-        return frozenset(group)
+        """Return one row, however many the tuple has."""
+        return frozenset({max(group)}) if group else frozenset()
 
     def shown(self, group: Rows) -> tuple[Hashable, ...]:
-        """Return the tuple once, however many rows it has."""
-        return tuple({row.key for row in group.values()})
-
-    def name(self, dot: Dot, row: Row) -> Name:
         """Return the tuple."""
-        del dot
-        return row.key
+        return tuple(group[dot].key for dot in self.winners(group))
 
 
 class Bag(Kind):

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 from spec.replication.vectors import Dot
 
 Key: TypeAlias = Any  # a key or a tuple: hashable, and ordered among its like
-Name: TypeAlias = Any  # what a derivation calls a row: a tuple or a dot
 
 MODULUS = 2**128
 

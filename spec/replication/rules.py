@@ -27,8 +27,6 @@ class Rule(Enum):
     DROPPED = "a staged row that the last page calls gone is dropped"
     OWN_CURSORS = "the cursors of a relation are forgotten with its vector"
     FORGOTTEN = "a store that drops a relation that it wrote takes a new incarnation"
-    RAISED = "a derivation rises to the version of every new row that it names"
-    RISING = "the version of a derivation never falls"
     ENDED = "a view that has seen more of a lost store than any holder of its input starts empty"
     RENAMED = "numbers written since the opening become numbers of the new incarnation"
     TAGGED = "a cursor with an unknown tag shows that a store went back"

@@ -8,7 +8,7 @@ A hollow input `~r` is the relation r without its values. It is replicated like 
 
 A host of a view over views derives it from views that it hosts, hollow or not: then any upstream of a part
 feeds it. A host of the whole alone needs an upstream that derives the whole.
-Versions must not fall: a transfer goes by them, and would step over a derivation whose latest row goes.
+Names are dots, and a row never changes: so a derivation stays news of the version at which it came.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from spec.replication.relations import Cursor, Relation
-from spec.replication.rows import Key, Name
-from spec.replication.rules import Rule, holds
+from spec.replication.rows import Key
+from spec.replication.vectors import Dot
 
-Monomial: TypeAlias = tuple[Name, ...]
+Monomial: TypeAlias = tuple[Dot, ...]
 Relations: TypeAlias = Mapping[str, Relation]
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The join key of a monomial, and the store's version at which it last became news."""
+    """The join key of a monomial, and the store's version at which it came."""
 
     key: Key
     version: int
@@ -54,20 +54,14 @@ def held(relations: Relations, name: str) -> Relation:
     return relations[name] if name in relations else relations["~" + name]
 
 
-def names(relation: Relation) -> dict[Name, int]:
-    """Return each name that a derivation may use, and the version of the latest row that bears it."""
-    found: dict[Name, int] = {}
-    for dot, row in relation.rows.items():
-        if relation.kind.supports(row):
-            name = relation.kind.name(dot, row)
-            found[name] = max(found.get(name, 0), relation.came[dot])
-    return found
+def names(relation: Relation) -> set[Dot]:
+    """Return the names that a derivation may use: dots of rows that can be shown."""
+    return {dot for dot, row in relation.rows.items() if relation.kind.supports(row)}
 
 
-def shown_names(relation: Relation) -> set[Name]:
+def shown_names(relation: Relation) -> set[Dot]:
     """Return the names of the rows that are shown."""
-    kind = relation.kind
-    return {kind.name(dot, group[dot]) for group in relation.groups().values() for dot in kind.winners(group)}
+    return {dot for group in relation.groups().values() for dot in relation.kind.winners(group)}
 
 
 def refreshed(views: Views, relations: Relations, version: int) -> dict[str, View]:
@@ -81,20 +75,9 @@ def refreshed(views: Views, relations: Relations, version: int) -> dict[str, Vie
         found = dict(view.derivations)
         for monomial, key in _products(view, done, relations).items():
             found.setdefault(monomial, Derivation(key, version))
-        kept: dict[Monomial, Derivation] = {}
-        for monomial, derivation in found.items():
-            came = [known.get(name) for known, name in zip(inputs, monomial, strict=True)]
-            if None not in came:
-                kept[monomial] = _risen(derivation, max(at for at in came if at is not None))
+        kept = {m: d for m, d in found.items() if all(map(lambda n, known: n in known, m, inputs))}
         done[title] = replace(view, derivations=kept)
     return done
-
-
-def _risen(derivation: Derivation, latest: int) -> Derivation:
-    """Return the derivation with its version: at least that of its latest row, and never less than before."""
-    if not holds(Rule.RISING):
-        return replace(derivation, version=latest)
-    return replace(derivation, version=max(derivation.version, latest if holds(Rule.RAISED) else 0))
 
 
 def _products(view: View, views: Views, relations: Relations) -> dict[Monomial, Key]:
@@ -106,7 +89,7 @@ def _products(view: View, views: Views, relations: Relations) -> dict[Monomial, 
             relation = relations[part]
             for dot, row in relation.rows.items():
                 if relation.kind.supports(row):
-                    found[(relation.kind.name(dot, row),)] = row.key
+                    found[(dot,)] = row.key
         elif part in views:
             found = {monomial: derivation.key for monomial, derivation in views[part].derivations.items()}
         if not place:

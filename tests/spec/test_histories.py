@@ -64,50 +64,6 @@ def view_stores():
     return whole, *(opened(created(name, {"~r": AddWins(), "~s": AddWins()}, {"v": view})) for name in "uwx")
 
 
-def test_a_derivation_rises_with_its_rows():
-    # u never sees the tuple gone. But w does, over x, and must hear of the derivation again from u.
-    y, u, w, x = view_stores()
-    y = does(y, Insert("r", 1), Insert("s", 1))
-    u = reads(u, y)
-    w = reads(w, u)
-    y = does(y, Delete("r", 1))
-    w = reads(w, reads(x, y))
-    y = does(y, Insert("r", 1))
-    assert reads(w, reads(u, y)).views["v"].derivations.keys() == {(1, 1)}
-    with without(Rule.RAISED):
-        assert not reads(w, reads(u, y)).views["v"].derivations
-
-
-def falling():
-    # The tuple 1 has two rows. The later goes while the reader stands between their versions.
-    y, _, w, _ = view_stores()
-    y = does(y, Insert("r", 1), Insert("s", 1))
-    other = does(store("o", AddWins()), Insert("r", 1))
-    y = does(y, *[Insert(name, key) for key in (2, 3) for name in "rs"])
-    y = reads(y, other)
-    transfer, rows = transfers.begun(w, "y"), sum(len(y.relations[name].rows) for name in "rs")
-    question = transfers.request(w, transfer, limit=rows + 1)
-    page = answer(y, question)
-    transfer = transfers.staged(transfer, question, page)
-    assert page.last is None
-    y = reads(y, does(reads(other, y), Delete("r", 2)))
-    gone = opened(created("g", {"r": AddWins(), "s": AddWins()}))
-    gone = reads(gone, other)
-    y = reads(y, does(gone, Delete("r", 1)))
-    question = transfers.request(w, transfer)
-    last = answer(y, question)
-    w = merged(w, transfers.assembled(transfers.staged(transfer, question, last), last.last))
-    return w.views["v"].shown(w.relations), y.views["v"].shown(y.relations)
-
-
-def test_the_version_of_a_derivation_never_falls():
-    got, right = falling()
-    assert got == right
-    with without(Rule.RISING):
-        got, right = falling()
-        assert got != right
-
-
 def test_what_a_reader_says_changes_nothing_and_never_fails():
     chance = random.Random(1)
     y = view_stores()[0]
@@ -116,7 +72,8 @@ def test_what_a_reader_says_changes_nothing_and_never_fails():
     for _ in range(300):
         vector = {i: chance.randrange(-5, 2**70) for i in chance.sample(["y", "u", "?", ""], 2)}
         cursor = Cursor(chance.randrange(-3, 9), chance.randrange(9))
-        position = chance.choice([None, (chance.randrange(9), (chance.randrange(9), chance.randrange(9)))])
+        monomial = tuple(Dot(chance.choice("y?"), chance.randrange(9)) for _ in range(chance.choice([1, 2])))
+        position = chance.choice([None, (chance.randrange(9), monomial)])
         asks = {
             n: cuts.Ask(vector, chance.choice([{}, vector]), cursor)
             for n in chance.sample(["r", "~s", "?"], 2)

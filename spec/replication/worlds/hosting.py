@@ -150,9 +150,7 @@ def wrong_views(world: World) -> list[str]:
                 relation = held(site.store.relations, name)
                 by_key: dict[object, set[object]] = {}
                 for key, group in relation.groups().items():
-                    by_key[key] = {
-                        relation.kind.name(dot, group[dot]) for dot in relation.kind.winners(group)
-                    }
+                    by_key[key] = set(relation.kind.winners(group))
                 names.append(by_key)
             right: set[tuple[object, ...]] = set()
             for key in set(names[0]).intersection(*names[1:]):

@@ -7,26 +7,6 @@ from spec.replication import kinds, lattices
 from spec.replication.rows import Row
 
 
-class OneRow:
-    """Of rows that say the same one is shown, and derivations name it: the store goes by dots alone."""
-
-    def winners(self, group):
-        """Return the one of the greatest dot."""
-        return frozenset(sorted(super().winners(group))[-1:])
-
-    def name(self, dot, row):
-        """Return the dot."""
-        return dot
-
-
-class Set(OneRow, kinds.Set):
-    """A set."""
-
-
-class AddWins(OneRow, kinds.AddWins):
-    """Add-wins."""
-
-
 class Bag(kinds.Bag):
     """A bag of which the oldest row goes first; which that is, each store decides for itself."""
 
@@ -90,9 +70,9 @@ class Declared:
 
 
 KINDS = {
-    "set": Declared("(a BIGINT NOT NULL)", Set()),
+    "set": Declared("(a BIGINT NOT NULL)", kinds.Set()),
     "keyed": Declared("(a BIGINT PRIMARY KEY, b BIGINT)", kinds.Keyed(), 1),
-    "add-wins": Declared("(a BIGINT) WITH (semantics = 'add_wins')", AddWins()),
+    "add-wins": Declared("(a BIGINT) WITH (semantics = 'add_wins')", kinds.AddWins()),
     "bag": Declared("(a BIGINT) WITH (semantics = 'bag')", Bag()),
     "greatest": Declared("(a BIGINT PRIMARY KEY, b BIGINT) WITH (merge = 'max')", lattices.Greatest(), 1),
     "merged": Declared(
