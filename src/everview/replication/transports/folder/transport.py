@@ -229,7 +229,7 @@ class FolderTransport:
             if not shelf or writer == visit.visitor.incarnation:
                 continue
             learnt = reach(one.summary for one in found if one.writer != writer)
-            if all(len(one.ours) == len(one.spans) for one in shelf) and _has_all(learnt, reach(shelf)):
+            if all(len(one.ours) == len(one.spans) and not one.is_news(learnt) for one in shelf):
                 self._shelves.clear(writer)
 
     # Waiting.
