@@ -71,8 +71,8 @@ class Part:
     rows: Rows
     gone: frozenset[Dot] = frozenset()
     live: frozenset[Dot] = frozenset()
-    digest: int | None = None
-    """The sender's digest at the vector; None where files were folded."""
+    digest: int = 0
+    """The sender's digest at the vector."""
 
     def drops(self, dot: Dot) -> bool:
         """Whether the removals say that a row that was staged is gone."""

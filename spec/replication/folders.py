@@ -6,12 +6,12 @@ Files may be lost, read twice, late, or in any order. Derivations go by cursors,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spec.replication.cuts import Cut, Mode, Part
 from spec.replication.relations import START, Relation
 from spec.replication.stores import Store
-from spec.replication.vectors import Vector, covers, includes, join
+from spec.replication.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +63,6 @@ def increment(store: Store, since: Mark) -> Cut | None:
     return Cut(store.incarnation, START, parts, ended=store.ended)
 
 
-def folded(base: Cut, following: Cut) -> Cut | None:
-    """Return a snapshot and a file that fits it as one snapshot, None if they do not fit.
-
-    No store is needed for it: whoever may write the folder may fold what lies in it.
-    """
-    if base.parts.keys() != following.parts.keys() or any(part.required for part in base.parts.values()):
-        return None
-    if not all(includes(base.parts[name].vector, part.required) for name, part in following.parts.items()):
-        return None
-    parts = {name: _folded(base.parts[name], part) for name, part in following.parts.items()}
-    return replace(base, parts=parts, ended={**base.ended, **following.ended})
-
-
 def _whole(store: Store) -> dict[str, Relation]:
     return {name: relation for name, relation in store.relations.items() if not name.startswith("~")}
 
@@ -83,17 +70,3 @@ def _whole(store: Store) -> dict[str, Relation]:
 def _since(relation: Relation, version: int, seen: Vector) -> Part:
     gone = frozenset(dot for dot, at in relation.log.items() if at > version)
     return Part(Mode.SINCE, seen, 0, relation.vector, relation.missing(seen), gone, digest=relation.digest)
-
-
-def _folded(base: Part, following: Part) -> Part:
-    """Return the parts as a snapshot: merging is the only operation that there is."""
-    held = {
-        dot: row
-        for dot, row in base.rows.items()
-        if not (covers(following.vector, dot) and following.drops(dot))
-    }
-    new = {dot: row for dot, row in following.rows.items() if not covers(base.vector, dot)}
-    rows = {**held, **new}
-    vector = join(base.vector, following.vector)
-    whole = following.digest if vector == following.vector else None
-    return Part(Mode.LIVE, {}, 0, vector, rows, live=frozenset(rows), digest=whole)

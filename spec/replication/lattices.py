@@ -67,19 +67,6 @@ class Greatest(Joined):
         return value
 
 
-class Union(Joined):
-    """A set of elements, as a sorted tuple: all elements that were written are shown."""
-
-    def join(self, one: Any, other: Any) -> Any:
-        """Return the elements of both."""
-        return tuple(sorted({*one, *other}))
-
-    def written(self, value: Any, seen: Any, now: int) -> Any:
-        """Return the one element."""
-        del seen, now
-        return (value,)
-
-
 class Cell(NamedTuple):
     """The value of a column and the stamp of its last change; cells are ordered by both."""
 

@@ -29,9 +29,7 @@ def alarms(store: Store, cut: Cut) -> list[Alarm]:
     return [
         Alarm(name, cut.sender)
         for name, part in cut.parts.items()
-        if part.digest is not None
-        and store.relations[name].vector == part.vector
-        and store.relations[name].digest != part.digest
+        if store.relations[name].vector == part.vector and store.relations[name].digest != part.digest
     ]
 
 

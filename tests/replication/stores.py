@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import everview as ev
@@ -72,10 +71,3 @@ class Peer:
     def alarms(self) -> list[str]:
         """The streams in which it differs from a peer that has seen the same."""
         return [stream for stream, *_ in peers.alarms(self.connection)]
-
-
-def some_rows(rng: random.Random, relation: str) -> list[Row]:
-    """A few rows that meet often."""
-    more = (rng.random(),) if relation == "k" else ()
-    found = [(rng.randrange(4), rng.choice("xy"), *more) for _ in range(rng.choice([1, 1, 1, 2, 5]))]
-    return [(row[0], None, *row[2:]) for row in found] if rng.random() < 0.1 else found

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from spec.replication.endings import given_up
-from spec.replication.folders import folded, increment, mark, snapshot
+from spec.replication.folders import increment, mark, snapshot
 from spec.replication.kinds import AddWins, Bag, Keyed, Kind, Set
 from spec.replication.partitions import moving, partition, rehosted
 from spec.replication.views import View, held
 from spec.replication.worlds import meetings, writing
 from spec.replication.worlds.meetings import PLAIN, pages
-from spec.replication.worlds.sites import NOTHING, Site
+from spec.replication.worlds.sites import NOTHING
 from spec.replication.worlds.world import Actions, World
 
 NAMED: Final[tuple[Kind, ...]] = (Set(), Keyed(), AddWins(), Bag())
@@ -28,7 +28,7 @@ class Pages(World):
 
 
 def writes_file(world: World, i: int) -> None:
-    """Write a snapshot or an increment into the folder, or fold two files that lie in it."""
+    """Write a snapshot or an increment into the folder."""
     site, chance = world.sites[i], world.random.random()
     if chance < 0.4:
         world.marks.append((mark(site.store), site))
@@ -40,13 +40,6 @@ def writes_file(world: World, i: int) -> None:
         if cut:
             world.kept.append((cut, site))
             world.counted("increment")
-    elif len(world.kept) > 1:
-        (base, had), (following, has) = world.random.sample(world.kept, 2)
-        cut = folded(base, following) if all(not part.required for part in base.parts.values()) else None
-        if cut:
-            seen = {n: had.seen.get(n, NOTHING) | has.seen.get(n, NOTHING) for n in cut.parts}
-            world.kept.append((cut, Site(had.store, seen, had.torn | has.torn)))
-            world.counted("fold")
 
 
 class Folders(World):

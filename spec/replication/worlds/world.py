@@ -10,7 +10,7 @@ from spec.replication.cuts import Cut
 from spec.replication.folders import Mark
 from spec.replication.incarnations import renewed
 from spec.replication.kinds import AddWins, Bag, Keyed, Kind, Set
-from spec.replication.lattices import Greatest, Merged, Union
+from spec.replication.lattices import Greatest, Merged
 from spec.replication.rules import Rule, holds
 from spec.replication.stores import created, opened
 from spec.replication.views import View
@@ -19,7 +19,7 @@ from spec.replication.worlds.checks import wrong_rows, wrong_transactions
 from spec.replication.worlds.history import History
 from spec.replication.worlds.sites import NOTHING, Reading, Site
 
-KINDS: tuple[Kind, ...] = (Set(), Keyed(), AddWins(), Bag(), Merged(), Greatest(), Union())
+KINDS: tuple[Kind, ...] = (Set(), Keyed(), AddWins(), Bag(), Merged(), Greatest())
 
 
 class World:

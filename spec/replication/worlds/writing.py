@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spec.replication.lattices import Greatest, Merged, Union
+from spec.replication.lattices import Greatest, Merged
 from spec.replication.stores import Store
 from spec.replication.transactions import Delete, Forget, Insert, Statement, Written, write
 
@@ -33,7 +33,7 @@ def value(world: "World") -> object:
         case Merged():
             columns = world.random.sample("xyz", world.random.choice([1, 1, 2]))
             return tuple((column, world.random.randrange(100)) for column in columns)
-        case Greatest() | Union():
+        case Greatest():
             return world.random.randrange(10)
         case _:
             return len(world.history.events)

@@ -33,19 +33,13 @@ class Declared:
             return key, tuple(zip("bc", values, strict=True))
         return key, values[0] if values else None
 
-    def of_store(self, cells: Any) -> Any:
-        """Return what counts of a stored row: the cells, and a column's stamp instead of its age."""
-        return tuple(cells)
-
     def of_rule(self, row: Row) -> Any:
-        """Return the same of a row of the specification."""
+        """Return a row of the specification as a site holds it."""
         match self.kind:
-            case kinds.Set():
+            case kinds.Set() | lattices.Greatest():
                 return row.key, row.value
             case kinds.Keyed():
                 return row.key, row.value, row.stamp
-            case lattices.Greatest():
-                return row.key, row.value
             case lattices.Merged():
                 columns = [cell for _, cell in row.value]
                 return (row.key, *(cell.value for cell in columns), *(cell.stamp for cell in columns))

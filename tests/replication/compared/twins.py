@@ -74,6 +74,7 @@ class Twins:
     def do(self, step):
         """Let a step happen on both sides; return whom it may have changed."""
         world, stores = self.world, self.stores
+        process = world.sites[step.site].store if getattr(step, "site", "") in world.sites else None
         match step:
             case do.Sync():
                 self.sync(step)
@@ -88,7 +89,7 @@ class Twins:
                 return {packet.to}
             case _:
                 happen(step, world)
-        site = world.sites.get(getattr(step, "site", getattr(step, "name", "")))
+        site = world.sites.get(getattr(step, "site", ""))
         if site is None:
             return set()
         match step:
@@ -102,13 +103,11 @@ class Twins:
                 stores[site.name] = without_logs(stores[site.name], stores[site.name].relations)
             case do.Backup():
                 self.kept[site.name] = stores[site.name]
-            case do.Restore() if site.name in self.kept:
+            case do.Restore() if site.store is not process:
                 self.reborn(site, self.kept[site.name])
             case do.Copy() if step.name in world.sites and step.name not in stores:
                 self.reborn(world.sites[step.name], stores[site.name])
                 return {site.name, step.name}
-            case do.Arrive() if step.name not in stores:
-                stores[step.name] = self.created(site)
         return {site.name}
 
     def reborn(self, site, store):
@@ -146,7 +145,7 @@ class Twins:
         ours, theirs = {}, {}
         for dot, cells in sorted(site.live(name).items()):
             if self.dots.get((dot, name)) not in before.rows:
-                ours.setdefault(kind.of_store(cells), []).append(dot)
+                ours.setdefault(cells, []).append(dot)
         for dot in sorted(after.rows.keys() - before.rows.keys()):
             self.rows[name, dot] = after.rows[dot]
             theirs.setdefault(kind.of_rule(after.rows[dot]), []).append(dot)
@@ -214,7 +213,7 @@ class Twins:
         if stream != name:
             return []
         rows = {dot: kind.of_rule(row) for dot, row in twin.rows.items()}
-        if {dot: kind.of_store(cells) for dot, cells in live.items()} != rows:
+        if live != rows:
             return [f"{name} holds {live}, and not {rows}"]
         if not site.may_write(name):
             return []

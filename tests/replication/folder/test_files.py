@@ -82,16 +82,6 @@ def test_one_file_in_place_of_many_relies_on_snapshots_alone(stick, a, b, monkey
     assert_equal(newcomer(stick), b)
 
 
-def test_a_site_that_hosts_a_part_takes_and_writes_that(stick, a, b):
-    part = opened("part", hosts={"s"})
-    write(a, 1)
-    visit(stick, a, part)
-    part.insert("s", [(7, "part")])
-    visit(stick, part, b, a)
-    assert part.rows("s") == a.rows("s") == [(1, "x"), (7, "part")]
-    assert_equal(a, b)
-
-
 def test_a_store_that_went_back_takes_another_name(stick, tmp_path, b):
     path = tmp_path / "a.db"
     a = opened("a", path)
@@ -146,20 +136,6 @@ def test_a_bad_file_is_named_and_written_again(stick, a, b, how):
     assert b.rows("s") == []
     visit(stick, a, b)
     assert len(assert_equal(a, b)) == 200
-
-
-def test_what_relied_on_a_lost_file_is_written_again_once(stick, a, b):
-    """Also by who has written nothing since its own file."""
-    write(b, 1)
-    visit(stick, b, a)
-    write(a, 2)
-    visit(stick, a)
-    for path in files(stick, b):
-        path.unlink()
-    first, second = visit(stick, a, a)
-    assert first.sent_rows
-    assert second.sent_rows == 0
-    assert_equal(newcomer(stick), a)
 
 
 def test_foreign_files_are_named_and_left_alone(stick, a, b):

@@ -5,9 +5,6 @@ from tests.replication.folder.stores import files, opened, visit, write
 
 from everview.replication.transports.folder import files as cut_files
 from everview.replication.transports.folder import views
-from everview.replication.transports.folder.files import Files
-from everview.replication.transports.folder.transport import FolderTransport
-from everview.replication.transports.folder.visits import Visit
 
 
 @pytest.fixture
@@ -55,23 +52,6 @@ def test_who_holds_the_same_need_not_write_it_again(stick):
     visit(stick, screen, a, b, screen, other)
     assert {path.parent.name for path in told(stick)} == {a.replica.incarnation}
     assert other.rows("v") == a.rows("v") == b.rows("v") != []
-
-
-def test_rows_that_were_told_apart_are_joined_by_who_has_both(stick):
-    (screen,), a, b = screens(1), opened("a"), opened("b")
-    visit(stick, screen)
-    for site, name in ((a, "s"), (b, "k")):  # neither has seen the other's
-        site.insert(name, [(1, "x")])
-        FolderTransport(stick)._views.give(_visit(stick, site))
-    visit(stick, screen)
-    assert screen.rows("v") == []
-    visit(stick, a, b, screen)
-    visit(stick, a, screen)
-    assert screen.rows("v") == a.rows("v") == [(1, "x")]
-
-
-def _visit(stick, site):
-    return Visit(site.replica, Files(site.replica), stick, None)
 
 
 def test_a_screen_carries_what_it_was_given_elsewhere(stick):
