@@ -18,11 +18,13 @@ import datetime as dt
 import sqlite3
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from everview.engines.sqlite.circuits.circuit import Changed
 from everview.engines.sqlite.connections import Handle
+from everview.engines.sqlite.engine import OnChange
 from everview.engines.sqlite.names import HUB, STORE
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.ledger import SITES
@@ -264,8 +266,8 @@ class Gate:
                 self._guard(relation),
             )
 
-    def _guard(self, relation: Relation) -> Callable[[sqlite3.Connection, frozenset[str]], None]:
-        def changed(connection: sqlite3.Connection, deltas: frozenset[str]) -> None:
+    def _guard(self, relation: Relation) -> OnChange:
+        def changed(connection: sqlite3.Connection, deltas: Changed) -> None:
             self._writing.check_replaced(relation, connection)
             self._writing.collect(connection, deltas)
 

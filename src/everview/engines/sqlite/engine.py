@@ -197,7 +197,7 @@ class Engine:
 
     def prepare(self, connection: sqlite3.Connection) -> None:
         """Create the temporary tables that a writing connection needs."""
-        for statement in self.circuit.temporary.values():
+        for statement in (*self.circuit.temporary.values(), *self.circuit.index_ddl(temporary=True)):
             connection.execute(statement)
 
     def create(self, connection: sqlite3.Connection) -> None:
@@ -237,7 +237,8 @@ class Engine:
         """
         relation = self.relations[name]
         count = relation.insert(connection, rows, commit)
-        self.propagate(connection, (relation.delta,), on_change, shrinks=relation.replaces)
+        size = 2 * len(rows) if relation.replaces else len(rows)
+        self.propagate(connection, (relation.delta,), on_change, shrinks=relation.replaces, rows=size)
         return count
 
     def delete(
@@ -251,7 +252,7 @@ class Engine:
         """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
         relation = self.relations[name]
         count = relation.delete(connection, rows, commit)
-        self.propagate(connection, (relation.delta,), on_change, shrinks=True)
+        self.propagate(connection, (relation.delta,), on_change, shrinks=True, rows=len(rows))
         return count
 
     # Other sites
@@ -354,11 +355,12 @@ class Engine:
         on_change: OnChange | None,
         *,
         shrinks: bool,
+        rows: int | None = None,
     ) -> None:
-        """Carry what is in deltas through all views, and empty them."""
-        filled = self.circuit.run(connection, changed, changed if shrinks else ())
+        """Carry what is in deltas through all views, and empty them; `rows` is the most that one has."""
+        filled = self.circuit.run(connection, changed, changed if shrinks else (), rows=rows)
         if on_change is not None:
-            on_change(connection, frozenset(filled))
+            on_change(connection, Changed(frozenset(filled)))
         self._clear(connection, filled)
 
     def _clear(self, connection: sqlite3.Connection, filled: Iterable[str]) -> None:

@@ -10,17 +10,27 @@ is computed as new less delta.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from everview.engines.sqlite.circuits.names import BY, Names, columns, internal
+from everview.engines.sqlite.circuits.names import BY, TEMP, Names, columns, internal
 from everview.engines.sqlite.circuits.select import Select, Source
 from everview.engines.sqlite.circuits.statetable import StateTable
+from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
+from everview.language.types import Field
 
-Changed = frozenset[str]
-"""The deltas that have rows."""
+MANY = 32
+"""A delta of so many rows is not paired with another one row by row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The deltas that have rows, and which of them have many."""
+
+    filled: frozenset[str]
+    many: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +67,29 @@ class Step:
     """The state table that it keeps, if it has one."""
     grows: bool
     """Whether its delta has only insertions when those of its inputs have."""
-    subtracting: tuple[Changed, ...]
+    subtracting: tuple[frozenset[str], ...]
     """What the branches need that take away what others have too much."""
     also: frozenset[str] = frozenset()
     """Further deltas that it fills and tables that it keeps."""
-    _known: dict[Changed, tuple[list[Statement | Procedure], bool]] = field(default_factory=dict)
+    _known: dict[object, tuple[list[Statement | Procedure], bool]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Make the statements anew when they are next needed."""
         self._known.clear()
 
-    def for_changes(self, changed: Changed) -> tuple[list[Statement | Procedure], bool]:
+    def for_changes(
+        self, filled: frozenset[str], many: frozenset[str]
+    ) -> tuple[list[Statement | Procedure], bool]:
         """Return the statements for these changes, and whether they take something away by themselves.
 
         They are made once for each combination.
         """
-        if changed not in self._known:
-            subtracts = any(needs <= changed for needs in self.subtracting)
-            self._known[changed] = self.statements(changed), subtracts
-        return self._known[changed]
+        key = (filled, many) if many else filled
+        found = self._known.get(key)
+        if found is None:
+            subtracts = any(needs <= filled for needs in self.subtracting)
+            found = self._known[key] = self.statements(Changed(filled, many)), subtracts
+        return found
 
 
 @dataclass(slots=True)
@@ -92,11 +106,17 @@ class Circuit:
     _indexes: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
     _rows_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def scratch(self, name: str, width: int, extras: Iterable[str] = ("w",)) -> str:
-        """Declare a temporary table of rows and further columns; return its name."""
+    def scratch(self, name: str, schema: Sequence[Field], extras: Iterable[str] = ("w",)) -> str:
+        """Declare a temporary table of rows and further columns; return its name.
+
+        Its columns have the types of stored ones. Otherwise SQLite would convert one of two columns that it
+        compares, and then no index on that serves.
+        """
         name = internal(name)
-        table = f"temp.{name}"
-        self.temporary[table] = f"CREATE TEMP TABLE {name} ({', '.join([*columns(width), *extras])})"
+        table = f"{TEMP}{name}"
+        types = (column_type(field.type) for field in schema)
+        cells = (f"{column} {type_}" for column, type_ in zip(columns(len(schema)), types, strict=True))
+        self.temporary[table] = f"CREATE TEMP TABLE {name} ({', '.join([*cells, *extras])})"
         return table
 
     def declare(self, table: StateTable) -> None:
@@ -116,7 +136,7 @@ class Circuit:
         self.initial.append(Statement(sql, fills))
 
     def request_index(self, source: Source, by: tuple[str, ...]) -> None:
-        """Ask for an index on a stored table by these columns, over the rows that its readers see."""
+        """Ask for an index on a table by these columns, over the rows that its readers see."""
         self._indexes[source.table, by] = source.partial
 
     def rows_by(self, table: str, key: tuple[str, ...]) -> None:
@@ -157,55 +177,81 @@ class Circuit:
                 wanted |= step.reads
         return found[::-1]
 
-    def index_ddl(self) -> list[str]:
-        """Return what creates the indexes that were asked for, those that another one covers left out."""
+    def index_ddl(self, *, temporary: bool = False) -> list[str]:
+        """Return what creates the indexes that were asked for, those that another one covers left out.
+
+        They are on the tables of the file, or on temporary ones.
+        """
         made = []
-        wanted = {key: partial for key, partial in self._indexes.items() if not self._has_index(*key)}
+        wanted = {
+            (table, by): partial
+            for (table, by), partial in self._indexes.items()
+            if (table in self.temporary) is temporary and not self._has_index(table, by)
+        }
         for (table, by), partial in sorted(wanted.items()):
             longer = (other for t, other in wanted if t == table and other != by)
             if any(other[: len(by)] == by for other in longer):
                 continue
             where = f" WHERE {partial}" if partial else ""
             name = f"{table}{BY}{'_'.join(by).replace(' ', '_')}"
-            made.append(f"CREATE INDEX {name} ON {table} ({', '.join(by)}){where}")
+            made.append(f"CREATE INDEX {name} ON {table.removeprefix(TEMP)} ({', '.join(by)}){where}")
         return made
 
     def _has_index(self, table: str, by: tuple[str, ...]) -> bool:
         return set(by) == set(self._rows_by.get(table, ())[: len(by)])
 
     def run(
-        self, connection: sqlite3.Connection, changed: Iterable[str], shrunk: Iterable[str] = ()
+        self,
+        connection: sqlite3.Connection,
+        changed: Iterable[str],
+        shrunk: Iterable[str] = (),
+        *,
+        rows: int | None = None,
     ) -> set[str]:
         """Carry the changes in the given deltas through all steps; return all tables that have rows now.
 
         `shrunk` are those of the deltas in which rows may go. Where none goes nothing has to be swept, and
-        most commits only insert.
+        most commits only insert. `rows` says how many rows a delta has at most, where that is known.
         """
         filled = set(changed)
         less = set(shrunk)
+        few = rows is not None and rows < MANY
+        many = set() if few else {table for table in filled if _has_many(connection, table)}
         for step in self.steps:
             live = step.reads & filled
             if not live:
                 continue
-            statements, subtracts = step.for_changes(live)
+            statements, subtracts = step.for_changes(live, live & many if many else _NONE)
             shrinks = subtracts or not less.isdisjoint(live)
             for statement in statements:
                 if not isinstance(statement, Statement):
-                    filled.update(statement.run(connection, shrinks=shrinks))
+                    made = set(statement.run(connection, shrinks=shrinks))
+                    many |= {table for table in made if _has_many(connection, table)}
+                    filled |= made
                     continue
                 if statement.sweeps and not shrinks:
                     continue
                 cursor = connection.execute(statement.sql)
                 if statement.fills is not None and cursor.rowcount > 0:
                     filled.add(statement.fills)
+                    if cursor.rowcount >= MANY:
+                        many.add(statement.fills)
             if shrinks or not step.grows:
                 less |= {step.makes, *step.also}
         return filled
 
 
+_NONE: frozenset[str] = frozenset()
+
+
+def _has_many(connection: sqlite3.Connection, delta: str) -> bool:
+    found = f"SELECT count(*) FROM (SELECT 1 FROM {delta} LIMIT {MANY})"
+    return bool(connection.execute(found).fetchone()[0] == MANY)
+
+
 def live(branches: Iterable[Select], changed: Changed) -> list[Select]:
     """Return the branches that may have rows."""
-    return [branch for branch in branches if branch.needs <= changed]
+    return [branch.knowing(changed.many) for branch in branches if branch.needs <= changed.filled]
 
 
 def named(select: Select, schema: Schema) -> str:

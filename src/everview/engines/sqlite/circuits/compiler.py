@@ -177,7 +177,7 @@ class Compiler:
 
     def _values(self, plan: Values) -> Node:
         """Constants: never change once they are there; at creation they are a change like any other."""
-        table = self.circuit.scratch(f"v{self.number()}", len(plan.schema))
+        table = self.circuit.scratch(f"v{self.number()}", plan.schema)
         names = columns(len(plan.schema))
         rows = [Select((), tuple(compile_expression(cell, ()) for cell in row)) for row in plan.rows]
         for row in rows:

@@ -65,8 +65,8 @@ class _Groups:
         )
         self._circuit.declare(self._table)
         sums = [name for kept in self._kept if kept.sums for name in kept.names]
-        self._touched = self._circuit.scratch(f"t_g{number}", len(plan.keys), ("n", *sums))
-        self._change = self._circuit.scratch(f"d_g{number}", len(plan.schema))
+        self._touched = self._circuit.scratch(f"t_g{number}", plan.schema[: len(plan.keys)], ("n", *sums))
+        self._change = self._circuit.scratch(f"d_g{number}", plan.schema)
         self._branches = self._source.delta()
         if again:
             self._upsert(self._touched)  # asks for the indexes

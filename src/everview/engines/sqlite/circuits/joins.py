@@ -127,11 +127,11 @@ class _Partners:
         self._join = join
         self._sides = keyed_sides(compiler, join)
         name = f"p{compiler.number()}"
-        self._change = self._circuit.scratch(f"d_{name}", len(join.schema))
-        self._right_change = self._circuit.scratch(f"y_{name}", len(self._sides.right.schema))
+        self._change = self._circuit.scratch(f"d_{name}", join.schema)
+        self._right_change = self._circuit.scratch(f"y_{name}", self._sides.right.schema)
         self._left_delta = self._sides.left.delta()
         self._right_delta = self._sides.right.delta()
-        self._statements(frozenset({self._right_change}).union(*(b.needs for b in self._branches())))
+        self._statements(Changed(frozenset({self._right_change}).union(*(b.needs for b in self._branches()))))
         touched = "the left rows that a changed key leads to" if self._sides.keys else "every left row"
         self._circuit.step(
             f"{join.kind.value} join",
@@ -216,7 +216,6 @@ class _Partners:
             self._right_change,
             columns(len(self._sides.right.schema)),
             weight="w",
-            stored=False,
         )
         now = [
             f"coalesce(({self._partner(row, other, f'sum({other.weight})')}), 0)"

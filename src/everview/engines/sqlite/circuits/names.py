@@ -36,6 +36,10 @@ BY = "_by_"
 """In the name of an index that a circuit asks for, between its table and its columns."""
 
 
+TEMP = "temp."
+"""How the names of temporary tables begin."""
+
+
 def quoted(name: str) -> str:
     """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -15,7 +15,7 @@ from everview.engines.sqlite.scalars.expressions import compile_expression, sort
 from everview.language.aggregates import AGGREGATES, Frame, SortKey, WindowCall
 from everview.language.expressions import Column, Expression, Literal
 from everview.language.plan import Project, Schema, TopK, Window
-from everview.language.types import Kind
+from everview.language.types import Field, Kind
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.circuits.compiler import Compiler
@@ -112,7 +112,7 @@ def compile_window(compiler: Compiler, plan: Window) -> Node:
     names = columns(width)
     circuit = compiler.circuit
     number = compiler.number()
-    touched = circuit.scratch(f"q_w{number}", len(keys), ()) if keys else None
+    touched = circuit.scratch(f"q_w{number}", [Field("", key.type) for key in keys], ()) if keys else None
     rows = []
     for select in source.contents():
         narrow = select
@@ -255,8 +255,8 @@ def _replaced(
     circuit = compiler.circuit
     table = StateTable(internal(name), schema)
     circuit.declare(table)
-    change = circuit.scratch(f"d_{name}", len(schema))
-    fresh = circuit.scratch(f"f_{name}", len(schema))
+    change = circuit.scratch(f"d_{name}", schema)
+    fresh = circuit.scratch(f"f_{name}", schema)
     branches = source.delta()
     names = columns(len(schema))
     listed = ", ".join(names)

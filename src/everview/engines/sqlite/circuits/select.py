@@ -4,6 +4,10 @@ Filters, projections and inner joins of selects are selects again, so a chain of
 statement whose join order we choose: SQLite has no statistics of a delta, and a wrong guess would scan a
 table to find one row. The delta comes first, then whatever an equality leads to; `CROSS JOIN` makes
 SQLite keep the order. Every equality that leads to a stored table asks for an index on it.
+
+What two columns are equal to leads from one to the other: equalities are closed before the order is chosen.
+Deltas of few rows are paired with each other. One of many rows is visited only when an equality leads to it,
+unless it is the first: SQLite indexes it for that while the statement runs.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ class Source:
     delta: bool = False
     large: bool = False
     """Whether other tables that an equality leads to come first."""
+    many: bool = False
+    """Whether this delta has too many rows to pair each with those of another."""
     partial: str = ""
     """The condition, over bare column names, that every reader of this table repeats: for partial indexes."""
 
@@ -38,6 +44,8 @@ class Condition:
 
     sql: str
     sides: tuple[str, str] | None = None
+    null_safe: bool = False
+    """Whether of an equality both sides may be NULL."""
 
     @property
     def rendered(self) -> str:
@@ -47,7 +55,7 @@ class Condition:
 
 def equality(left: str, right: str, *, null_safe: bool) -> Condition:
     """Return left = right; null-safe, NULL equals NULL."""
-    return Condition(f"{left} {'IS' if null_safe else '='} {right}", (left, right))
+    return Condition(f"{left} {'IS' if null_safe else '='} {right}", (left, right), null_safe)
 
 
 IndexRequest = Callable[[Source, tuple[str, ...]], None]
@@ -84,6 +92,15 @@ class Select:
         """Turn insertions into deletions and the other way round."""
         return replace(self, weight=f"-({self.weight})")
 
+    def knowing(self, many: frozenset[str]) -> Select:
+        """Return the same select, given which deltas have many rows."""
+        if many.isdisjoint(self.needs):
+            return self
+        sources = tuple(
+            replace(source, many=source.delta and source.table in many) for source in self.sources
+        )
+        return replace(self, sources=sources)
+
     def cross(self, other: Select) -> Select:
         """Pair every row with every row of the other; weights multiply."""
         weights = [weight for weight in (self.weight, other.weight) if weight != "1"]
@@ -108,7 +125,7 @@ class Select:
 
         `bound` are aliases known from outside, as in a correlated subquery.
         """
-        order = self._order(bound)
+        order, derived = self._order(bound)
         for source, led_by in order:
             if on_index is not None and source.stored and led_by:
                 on_index(source, led_by)
@@ -117,35 +134,96 @@ class Select:
         if order:
             tables = " CROSS JOIN ".join(f"{source.table} AS {source.alias}" for source, _ in order)
             parts.append(f"FROM {tables}")
-        if self.where:
-            parts.append("WHERE " + " AND ".join(condition.rendered for condition in self.where))
+        where = (*self.where, *derived)
+        if where:
+            parts.append("WHERE " + " AND ".join(condition.rendered for condition in where))
         return " ".join([*parts, tail] if tail else parts)
 
-    def _order(self, bound: frozenset[str]) -> list[tuple[Source, tuple[str, ...]]]:
-        """Return the sources in the order to visit, each with the columns that an equality leads to it by."""
+    def _order(self, bound: frozenset[str]) -> tuple[list[tuple[Source, tuple[str, ...]]], list[Condition]]:
+        """Return the sources in the order to visit, each with the columns that an equality leads to it by.
+
+        Beside them come the equalities that lead there and follow from those that are written.
+        """
         left = list(self.sources)
         known = set(bound)
+        leads = Leads(self.where)
         found: list[tuple[Source, tuple[str, ...]]] = []
+        derived: list[Condition] = []
         while left:
-            ranked = [(self._leads(source, known), source) for source in left]
-            columns, best = max(
-                ranked,
-                key=lambda pair: (pair[1].delta, len(pair[0]), not pair[1].large, not pair[1].stored),
-            )
+            ranked = [(leads.to(source.alias, known), source) for source in left]
+            first = not known
+            led, best = max(ranked, key=lambda pair: _rank(pair[1], pair[0], first=first))
             left.remove(best)
             known.add(best.alias)
-            found.append((best, columns))
-        return found
+            found.append((best, tuple(led.by)))
+            derived += [condition for condition in led.by.values() if condition is not None]
+        return found, derived
 
-    def _leads(self, source: Source, known: set[str]) -> tuple[str, ...]:
-        """Return the columns of `source` that some condition equates with what is known already."""
-        columns = []
-        for condition in self.where:
-            for mine, theirs in (condition.sides, condition.sides[::-1]) if condition.sides else ():
-                plain = _PLAIN.fullmatch(mine)
-                if plain and plain[1] == source.alias and aliases(theirs) <= known - {source.alias}:
-                    columns.append(plain[2])
-        return tuple(dict.fromkeys(columns))
+
+def _rank(source: Source, led: Led, *, first: bool) -> tuple[bool | int, ...]:
+    """The greatest is visited next: deltas of few rows, then what equalities lead to from those before."""
+    few = source.delta and (first or not source.many)
+    return few, led.joined, source.delta, len(led.by), not source.large, not source.stored
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """How a table is led to: by which of its columns, and whether by more than constants."""
+
+    by: dict[str, Condition | None]
+    """With the equality that leads there, if it follows from others."""
+    joined: bool
+
+
+class Leads:
+    """Which columns some equality leads to, written or following from others."""
+
+    def __init__(self, where: Sequence[Condition]) -> None:
+        self._written: dict[str, list[set[str]]] = {}
+        """Column → for each equality that it is one side of, the aliases of the other side."""
+        self._classes: list[dict[str, set[str]]] = []
+        """Terms that are equal to each other, each with its aliases."""
+        self._strict: set[str] = set()
+        """Terms that some equality makes differ from NULL."""
+        for condition in where:
+            if condition.sides is None:
+                continue
+            mine, theirs = condition.sides
+            for one, other in ((mine, theirs), (theirs, mine)):
+                if _PLAIN.fullmatch(one):
+                    self._written.setdefault(one, []).append(aliases(other))
+            if not condition.null_safe:
+                self._strict.update(condition.sides)
+            self._join(mine, theirs)
+
+    def _join(self, one: str, other: str) -> None:
+        joined = {one: aliases(one), other: aliases(other)}
+        for held in [held for held in self._classes if one in held or other in held]:
+            self._classes.remove(held)
+            joined = {**held, **joined}
+        self._classes.append(joined)
+
+    def to(self, alias: str, known: set[str]) -> Led:
+        """Return how the table under an alias is led to from what is known."""
+        found: dict[str, Condition | None] = {}
+        joined = False
+        others = known - {alias}
+        for column, sides in self._written.items():
+            own, _, name = column.partition(".")
+            if own != alias:
+                continue
+            led = [side for side in sides if side <= others]
+            if led:
+                found[name] = None
+                joined |= any(led)
+                continue
+            equal = next(held for held in self._classes if column in held)
+            term = next((term for term, read in equal.items() if read and read <= others), None)
+            if term is not None:
+                strict = not self._strict.isdisjoint(equal)
+                found[name] = equality(column, term, null_safe=not strict)
+                joined = True
+        return Led(found, joined)
 
 
 def aliases(sql: str) -> set[str]:

@@ -35,8 +35,8 @@ def compile_set_operation(compiler: Compiler, plan: Intersect | Except) -> Node:
     width = len(plan.schema)
     names = columns(width)
     name = f"e{compiler.number()}"
-    touched = circuit.scratch(f"x_{name}", width, ("l", "r"))
-    change = circuit.scratch(f"d_{name}", width)
+    touched = circuit.scratch(f"x_{name}", plan.schema, ("l", "r"))
+    change = circuit.scratch(f"d_{name}", plan.schema)
     deltas = [left.delta(), right.delta()]
 
     def held(node: Node, row: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
     """Keep the rows of `source`, with their multiplicities, in the table `name`."""
     table = StateTable(internal(name), source.schema)
     circuit.declare(table)
-    change = circuit.scratch(f"d_{name}", len(source.schema))
+    change = circuit.scratch(f"d_{name}", source.schema)
     branches = source.delta()
 
     def statements(changed: Changed) -> list[Statement]:
@@ -49,8 +49,8 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     table = StateTable(internal(name), source.schema)
     circuit.declare(table)
     width = len(source.schema)
-    touched = circuit.scratch(f"x_{name}", width)
-    change = circuit.scratch(f"d_{name}", width)
+    touched = circuit.scratch(f"x_{name}", source.schema)
+    change = circuit.scratch(f"d_{name}", source.schema)
     branches = source.delta()
     names = columns(width)
 

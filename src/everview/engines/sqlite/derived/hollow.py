@@ -187,7 +187,7 @@ def hollow_rows(circuit: Circuit, reduced: Reduced, name: str) -> HollowRows:
     """Declare the tables, the delta and the scratch tables of a hollow input under a name."""
     circuit.temporary.update({**TEMPORARY, **TAKING})
     relation, key = reduced.relation, columns(len(reduced.names))
-    kind, width = _KINDS[relation.semantics], len(relation.schema)
+    kind = _KINDS[relation.semantics]
     extra = kind.extras_of(relation)
     unique = tuple(range(len(key))) if key else None
     table = StateTable(internal(name), relation.schema, extra, zero="", unique=unique)
@@ -196,9 +196,9 @@ def hollow_rows(circuit: Circuit, reduced: Reduced, name: str) -> HollowRows:
     return kind(
         relation,
         table,
-        circuit.scratch(f"d_{name}", width, ("w", *extra, "dot")),
-        circuit.scratch(f"o_{name}", width, (*extra, "dot", "version", "old")),
-        circuit.scratch(f"k_{name}", 0, (*touched, f"PRIMARY KEY ({', '.join(touched)})")),
+        circuit.scratch(f"d_{name}", relation.schema, ("w", *extra, "dot")),
+        circuit.scratch(f"o_{name}", relation.schema, (*extra, "dot", "version", "old")),
+        circuit.scratch(f"k_{name}", (), (*touched, f"PRIMARY KEY ({', '.join(touched)})")),
         reduced=reduced,
-        turned=circuit.scratch(f"t_{name}", 0, ("dot", "w")),
+        turned=circuit.scratch(f"t_{name}", (), ("dot", "w")),
     )

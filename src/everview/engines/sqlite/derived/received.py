@@ -117,7 +117,7 @@ def received_core(circuit: Circuit, program: Program, core: Core) -> ReceivedCor
     }
     most = max((len(branch.atoms) for branch in core.branches), default=0)
     names = (f"n{position}" for position in range(most))
-    delta = circuit.scratch(f"d_{name}", len(core.schema), ("w", *names))
+    delta = circuit.scratch(f"d_{name}", core.schema, ("w", *names))
     joins = []
     for number, branch in enumerate(core.branches):
         if len(branch.atoms) > 1:

@@ -44,7 +44,6 @@ def lattice_rows(circuit: Circuit, relation: Relation, name: str, join: Join) ->
 
 def _declared(circuit: Circuit, relation: Relation, name: str, kind: type[Kind]) -> Kind:
     circuit.temporary.update({**TEMPORARY, **TAKING})
-    width = len(relation.schema)
     extra = kind.extras_of(relation)
     unique = relation.key_positions if relation.is_keyed else None
     own = [f"{column} {kind.extra_type}" for column in extra]
@@ -56,7 +55,7 @@ def _declared(circuit: Circuit, relation: Relation, name: str, kind: type[Kind])
     return kind(
         relation,
         table,
-        circuit.scratch(f"d_{name}", width, ("w", *extra, "dot")),
-        circuit.scratch(f"o_{name}", width, (*extra, "dot", "version", "old")),
-        circuit.scratch(f"k_{name}", 0, (*keys, f"PRIMARY KEY ({', '.join(keys)})")),
+        circuit.scratch(f"d_{name}", relation.schema, ("w", *extra, "dot")),
+        circuit.scratch(f"o_{name}", relation.schema, (*extra, "dot", "version", "old")),
+        circuit.scratch(f"k_{name}", (), (*keys, f"PRIMARY KEY ({', '.join(keys)})")),
     )

@@ -93,16 +93,15 @@ def _tables(
     circuit: Circuit, relation: Relation, name: str
 ) -> tuple[Relation, StateTable, str, str, str, str]:
     circuit.temporary.update({**TEMPORARY, **TAKING})
-    width = len(relation.schema)
     table = StateTable(internal(name), relation.schema, (), zero="")
     circuit.states.add(table.name)
     return (
         relation,
         table,
-        circuit.scratch(f"d_{name}", width, ("w", "copies", "epoch", "dot")),
-        circuit.scratch(f"o_{name}", width, ("copies", "dot")),
-        circuit.scratch(f"k_{name}", 0, ("owner TEXT PRIMARY KEY",)),
-        circuit.scratch(f"e_{name}", 0, ("owner TEXT PRIMARY KEY", "epoch", "site")),
+        circuit.scratch(f"d_{name}", relation.schema, ("w", "copies", "epoch", "dot")),
+        circuit.scratch(f"o_{name}", relation.schema, ("copies", "dot")),
+        circuit.scratch(f"k_{name}", (), ("owner TEXT PRIMARY KEY",)),
+        circuit.scratch(f"e_{name}", (), ("owner TEXT PRIMARY KEY", "epoch", "site")),
     )
 
 
@@ -127,7 +126,7 @@ def authorships(
                 continue
             source = compiler.kept(_of_owner(rows.partials.plan, exchange, name))
         table = rows.table.name
-        pending = circuit.scratch(f"p_{table.removeprefix(internal(''))}", len(rows.relation.schema))
+        pending = circuit.scratch(f"p_{table.removeprefix(internal(''))}", rows.relation.schema)
         author = Authorship(Owner(rows, name, source is None), f"{table}_head", pending, source)
         author.declare(circuit)
         yield author

@@ -76,7 +76,7 @@ class _Group:
                 for part in (*clause.atoms, *(absence.plan for absence in clause.absences)):
                     if not isinstance(part, RecursiveScan) and part not in self._inputs:
                         node = compiler.readable(part)
-                        change = self._circuit.scratch(f"x_f{number}_i{len(self._inputs)}", len(part.schema))
+                        change = self._circuit.scratch(f"x_f{number}_i{len(self._inputs)}", part.schema)
                         self._inputs[part] = Input(node, change, node.delta())
         self._negates = any(clause.absences for found in clauses.values() for clause in found)
         self._variants = [
@@ -128,7 +128,7 @@ class _Group:
             also=[name for table in others for name in (table.change, table.state.name)],
         )
         # All statements are made once, so that they ask for the indexes they need.
-        self._statements(frozenset().union(*(branch.needs for branch in branches)))
+        self._statements(Changed(frozenset().union(*(branch.needs for branch in branches))))
 
     def _statements(self, changed: Changed) -> list[Statement | Procedure]:
         nets: list[tuple[str, str]] = []

@@ -80,7 +80,7 @@ def declare(circuit: Circuit, name: str, number: int, schema: Schema) -> Tables:
         doubtful=temporary("y"),
         last=temporary("l"),
         gone=temporary("g"),
-        change=circuit.scratch(f"d_{name}", len(schema)),
+        change=circuit.scratch(f"d_{name}", schema),
     )
 
 
