@@ -34,8 +34,8 @@ def no_distinct(child):
     return child
 
 
-def null_is_no_match(operand, item, _kind):
-    return equal(operand, item)
+def null_is_no_match(operand, item, _kind, _nullable):
+    return [equal(operand, item)]
 
 
 def null_is_never_in(rows, operand, plan, kind, *, original=decorrelating._in):

@@ -209,7 +209,7 @@ class Facts:
             case UnionAll(inputs):
                 return self._union(inputs, everything)
             case Distinct(child):
-                return [*self.keys(child), everything]
+                return [*self.keys(child), everything - _constant(child)]
             case Intersect(left, right, keep):
                 both = [*self.keys(left), *self.keys(right)]
                 return both if keep else [*both, everything]
@@ -296,6 +296,13 @@ def _fixed(predicate: Expression) -> Key:
             case _:
                 pass
     return frozenset(found)
+
+
+def _constant(plan: Plan) -> Key:
+    """The columns that have one value in all rows."""
+    if not isinstance(plan, Project):
+        return frozenset()
+    return frozenset(at for at, e in enumerate(plan.expressions) if isinstance(e, Literal))
 
 
 def _projected(keys: Keys, expressions: tuple[Expression, ...]) -> Iterable[Key]:

@@ -21,6 +21,7 @@ from everview.planner.rules.order_joins import order_joins
 from everview.planner.rules.prune_columns import prune_columns
 from everview.planner.rules.pull_projections import pull_projections
 from everview.planner.rules.push_filters import push_filters
+from everview.planner.rules.reduce_existence import reduce_existence
 
 __all__ = ["ROUNDS", "RULES", "Rule", "rewrite"]
 
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     pull_projections,
     order_joins,
     drop_distinct,
+    reduce_existence,
     prune_columns,
     canonicalize,
 )
@@ -47,6 +49,7 @@ def rewrite(plan: Plan, *, facts: Facts = NOTHING_KNOWN) -> Plan:
     knowing: dict[Rule, Rule] = {
         decorrelate: partial(decorrelate, facts=facts),
         drop_distinct: partial(drop_distinct, facts=facts),
+        reduce_existence: partial(reduce_existence, facts=facts),
     }
     for _ in range(ROUNDS):
         before = plan

@@ -1,9 +1,11 @@
 """Decorrelate: subqueries become joins.
 
 filter(EXISTS S, R) = R semi join S; filter(NOT EXISTS S, R) = R anti join S; filter(x IN S, R) = R semi
-join S on x = y; filter(x NOT IN S, R) = R anti join S on coalesce(x = y, true), for a NULL on either side
-is as good as a match there. A subquery anywhere else becomes a column that is attached to its rows
-(`unnest/attach.py`), and the expression reads that column. Rows keep their multiplicities throughout.
+join S on x = y; filter(x NOT IN S, R) = R anti join S on x = y, anti join S on y IS NULL, anti join S on x IS
+NULL, for a NULL on either side is as good as a match there. Each of the three looks rows up by a key, or asks
+only whether there are any; together in one condition they would compare every pair. A subquery anywhere else
+becomes a column that is attached to its rows (`unnest/attach.py`), and the expression reads that column. Rows
+keep their multiplicities throughout.
 
 Subqueries are taken from the inside out, so that one which is turned into a join holds none itself;
 what it reads of rows further out it then reads one level less deep.
@@ -21,11 +23,11 @@ from everview.errors import ProgramError
 from everview.language.expressions import (
     FALSE,
     TRUE,
-    Call,
     Column,
     Exists,
     Expression,
     InSubquery,
+    IsNull,
     Not,
     OuterColumn,
     ScalarSubquery,
@@ -59,7 +61,6 @@ from everview.language.plan import (
     map_expressions,
     walk_plan,
 )
-from everview.language.types import BOOLEAN
 from everview.planner.conditions import all_columns, column, conjuncts, equal, has_subquery, outer_reads, same
 from everview.planner.facts import NOTHING_KNOWN, Facts
 from everview.planner.unnest.attach import Attached
@@ -212,20 +213,30 @@ def _in(rows: Plan, operand: Expression, plan: Plan, kind: JoinKind) -> Plan:
     if lifted is None:
         attached = Attached(rows, NOTHING_KNOWN)
         subject = attached.as_column(operand)
-        match_ = _matches(OuterColumn(1, subject.index, subject.type), column(plan.schema, 0), kind)
-        return _narrowed(_exists(attached.plan, Filter(plan, match_), kind), rows)
-    item = _closed(rows, (lifted.outputs[0],))
+        outer, item = OuterColumn(1, subject.index, subject.type), column(plan.schema, 0)
+        found = attached.plan
+        nullable = is_nullable(subject, found.schema), is_nullable(item, plan.schema)
+        for match_ in _matches(outer, item, kind, nullable):
+            found = _exists(found, Filter(plan, match_), kind)
+        return _narrowed(found, rows)
+    item_there = _closed(rows, (lifted.outputs[0],))
     inside = surface(lifted.plan)
-    nullable = is_nullable(operand, rows.schema) or is_nullable(item, rows.schema + inside.schema)
-    match_ = _matches(operand, item, kind) if nullable else equal(operand, item)
-    condition = conjunction((_closed(rows, lifted.conditions), match_))
-    return Join(kind, rows, inside, condition)
+    condition = _closed(rows, lifted.conditions)
+    nullable = is_nullable(operand, rows.schema), is_nullable(item_there, rows.schema + inside.schema)
+    found = rows
+    for match_ in _matches(operand, item_there, kind, nullable):
+        found = Join(kind, found, inside, conjunction((condition, match_)))
+    return found
 
 
-def _matches(operand: Expression, item: Expression, kind: JoinKind) -> Expression:
-    if kind is JoinKind.SEMI:
-        return equal(operand, item)
-    return Call("coalesce", (equal(operand, item), TRUE), BOOLEAN)
+def _matches(
+    operand: Expression, item: Expression, kind: JoinKind, nullable: tuple[bool, bool]
+) -> list[Expression]:
+    """What makes `x IN S` true of a row of S; or for NOT IN, what keeps it from being true."""
+    found = [equal(operand, item)]
+    if kind is JoinKind.ANTI:
+        found += [IsNull(one) for one, may in zip((item, operand), reversed(nullable), strict=True) if may]
+    return found
 
 
 _LEFT_EXTRA, _RIGHT_EXTRA = 1_000_000, 2_000_000
