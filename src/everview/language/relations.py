@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from everview.language.plan import Plan, Schema
 from everview.language.types import Field
 
-__all__ = ["KEYED", "MERGING", "WHOLE", "Relation", "Semantics", "View"]
+__all__ = ["KEYED", "MERGING", "RETENTION_US", "WHOLE", "Relation", "Semantics", "View"]
 
 
 class Semantics(enum.Enum):
@@ -36,13 +36,17 @@ WHOLE = frozenset(MERGING.values())
 """Semantics of relations that a view's host gets whole: what they show is joined of rows, and has no name."""
 
 
+RETENTION_US = 90 * 86_400_000_000
+"""How long a set remembers that a tuple was deleted, unless it says otherwise: 90 days."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A replicated relation. `key` is not empty exactly when it is keyed; `owner` names a TEXT column.
 
     A windowed one has an `event_time`, a TIMESTAMP column, and its `sources`, the sites that own its rows;
-    `lateness`, in microseconds, says how far behind its latest event each closes. A `system` relation is not
-    written by users, and a `local` one does not travel.
+    `lateness`, in microseconds, says how far behind its latest event each closes; `retention` how long a set
+    remembers its deletions. A `system` relation is not written by users, and a `local` one does not travel.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Relation:
     event_time: str | None = None
     sources: tuple[str, ...] = ()
     lateness: int | None = None
+    retention: int = RETENTION_US
     system: bool = False
     local: bool = False
 

@@ -23,6 +23,7 @@ from everview.engines.sqlite.rows.digests import salt_of
 from everview.engines.sqlite.rows.ledger import OPENED, PARTITIONS, REMOVED, SITES, VECTORS
 from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS
 from everview.engines.sqlite.rows.refusals import REFUSED
+from everview.engines.sqlite.rows.tombstones import MOMENTS
 from everview.engines.sqlite.schema import STORE_DDL
 from everview.errors import ProgramError, StoreError
 from everview.language.program import Program
@@ -207,6 +208,7 @@ def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
     """Drop all that follows from other tables; return the tables and views that there were."""
     kept = {
         OPENED,
+        MOMENTS,
         REFUSED,
         CURSORS,
         ADDRESSES,

@@ -4,6 +4,7 @@ from everview.engines.sqlite.names import HOSTS, PAGES, STORE, TAGS
 from everview.engines.sqlite.rows.ledger import LEDGER_DDL
 from everview.engines.sqlite.rows.peers import PEERS_DDL
 from everview.engines.sqlite.rows.refusals import REFUSED_DDL
+from everview.engines.sqlite.rows.tombstones import MOMENTS_DDL
 
 STORE_DDL = (
     (
@@ -17,6 +18,7 @@ STORE_DDL = (
     *LEDGER_DDL,
     *PEERS_DDL,
     *REFUSED_DDL,
+    *MOMENTS_DDL,
 )
 """`everview_store` has one row: `version` and `clock` are of the last commit, `shown` is the last that a peer
 may have seen, and `file` tells the file that this is from a copy of it.

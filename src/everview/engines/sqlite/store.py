@@ -187,17 +187,17 @@ class Store:
         """
         with self.explained("written to"):
             advance = f"UPDATE {STORE} SET version = ?, clock = ? WHERE one = 1 AND version = ?"
-            stamp = self.clock.stamp()
+            before, stamp = self.clock.last, self.clock.stamp()
             if connection.execute(advance, (self._version + 1, stamp, self._version)).rowcount == 0:
                 self._version, last = connection.execute(f"SELECT version, clock FROM {STORE}").fetchone()
                 self.looks += 1
                 self.clock.observe(last)
                 self.ledger.forget()
                 self.read_identity(connection)
-                stamp = self.clock.stamp()
+                before, stamp = last, self.clock.stamp()
                 connection.execute(advance, (self._version + 1, stamp, self._version))
         self._version += 1
-        return Commit(self._version, self.ledger, stamp, self.ledger.site, self.name)
+        return Commit(self._version, self.ledger, stamp, before, self.ledger.site, self.name)
 
     def read_identity(self, connection: sqlite3.Connection) -> None:
         """Read who this is: another process may have found that the store went back in time."""

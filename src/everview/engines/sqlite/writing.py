@@ -14,6 +14,7 @@ from everview.engines.sqlite.changes import Changes
 from everview.engines.sqlite.circuits.circuit import Changed
 from everview.engines.sqlite.circuits.names import column
 from everview.engines.sqlite.rows.commit import Commit
+from everview.engines.sqlite.rows.tombstones import Tombstones
 from everview.engines.sqlite.scalars.storage import storing
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.tallies import Tallies
@@ -54,6 +55,7 @@ class Writing:
         self.commit = Commit(0, store.ledger)
         """The commit that is under way."""
         self.door: Door | None = None
+        self._tombstones = Tombstones(store.engine.relations.values())
         relations = store.program.relations.items()
         self._storing = {name: storing([f.type for f in relation.schema]) for name, relation in relations}
 
@@ -71,8 +73,11 @@ class Writing:
             return self._watches.add(name, callback)
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing; afterwards the watches are told."""
+    def transaction(self, *, follows: bool = False) -> Iterator[None]:
+        """All or nothing; afterwards the watches are told.
+
+        A transaction that `follows` from what others say forgets no tombstones: these would be news again.
+        """
         if self.inside:
             raise StoreError("a transaction is open in this thread already; they do not nest")
         with self._store.writing() as connection:
@@ -84,6 +89,8 @@ class Writing:
                     self.log.reload(connection)
                 yield
                 self._store.engine.publish_changes(connection, self.commit)
+                if not follows:
+                    self._tombstones.tend(connection, self.commit)
                 if not self.commit.grown:
                     self._store.withdraw(connection)
                 if self.log.names:

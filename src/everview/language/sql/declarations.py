@@ -3,8 +3,8 @@
 A table is a set of rows; with PRIMARY KEY one row per key; `WITH (semantics = 'bag' | 'add_wins')` says
 otherwise, and `WITH (merge = 'column' | 'max' | 'min')` how concurrent writes to one key are joined; `WITH
 (owner = 'column')` names the TEXT column that holds the only site to write a row; `event_time`, `sources` and
-`lateness` make a relation of such rows a windowed one. NOT NULL is the one constraint that sites can keep
-apart from each other, so every other one is refused.
+`lateness` make a relation of such rows a windowed one; `retention` says how long a set remembers deletions.
+NOT NULL is the one constraint that sites can keep apart from each other, so every other one is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.language.relations import MERGING, Relation, Semantics
+from everview.language.relations import MERGING, RETENTION_US, Relation, Semantics
+from everview.language.sql.lengths import read_length
 from everview.language.sql.source import Source, folded, nearest, words
 from everview.language.sql.typenames import bind_type
 from everview.language.sql.windowed import WINDOWED, read_windowed
@@ -117,7 +118,7 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
             f"{name}: CREATE TABLE lists columns",
             hint="write CREATE MATERIALIZED VIEW … AS SELECT for a query",
         )
-    options = _options(source, node, ("semantics", "merge", "owner", *WINDOWED))
+    options = _options(source, node, ("semantics", "merge", "owner", "retention", *WINDOWED))
     fields: dict[str, Field] = {}
     key: list[str] = []
     for part in node.this.expressions:
@@ -151,7 +152,16 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
     if "merge" in options:
         semantics = _merging(source, node, options["merge"], keyed=bool(key))
     owner = _owner(source, node, options.get("owner"), fields)
-    relation = Relation(name, schema, semantics, tuple(key), owner)
+    retention = read_length(source, node, options, "retention")
+    if retention is not None and semantics is not Semantics.SET:
+        raise source.error(
+            node,
+            "retention: only a set remembers what was deleted",
+            hint="leave it out: other relations keep nothing of a deleted row",
+            word="retention",
+        )
+    length = RETENTION_US if retention is None else retention
+    relation = Relation(name, schema, semantics, tuple(key), owner, retention=length)
     return read_windowed(source, node, relation, options)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.language.relations import Relation, Semantics
-from everview.language.sql.intervals import IntervalError, interval_microseconds
+from everview.language.sql.lengths import read_length
 from everview.language.sql.source import Source, nearest
 from everview.language.types import Kind
 
@@ -45,7 +45,7 @@ def read_windowed(source: Source, node: exp.Expr, relation: Relation, options: M
         relation,
         event_time=_event_time(source, node, relation, options["event_time"]),
         sources=_sources(source, node, options["sources"]),
-        lateness=_lateness(source, node, options.get("lateness")),
+        lateness=read_length(source, node, options, "lateness"),
     )
 
 
@@ -70,15 +70,3 @@ def _sources(source: Source, node: exp.Expr, text: str) -> tuple[str, ...]:
             node, f"sources: {text!r} does not name sites, each once", hint=hint, word="sources"
         )
     return tuple(names)
-
-
-def _lateness(source: Source, node: exp.Expr, text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        length = interval_microseconds(text)
-    except IntervalError as error:
-        raise source.error(node, f"lateness: {error}", hint=error.hint, word="lateness") from None
-    if length < 0:
-        raise source.error(node, "lateness is not negative", hint="write '30 seconds'", word="lateness")
-    return length

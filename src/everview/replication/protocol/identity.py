@@ -69,7 +69,7 @@ class Identity:
     @contextmanager
     def committing(self) -> Iterator[sqlite3.Connection]:
         """A transaction whose writes become one commit."""
-        with self._writing.transaction(), self._store.explained("written to"):
+        with self._writing.transaction(follows=True), self._store.explained("written to"):
             yield self._store.writer.connection
 
     @contextmanager

@@ -51,7 +51,7 @@ def _load(step: do.Load, world: World) -> None:
 def write(world: World, site: Site, operations: list[do.Operation], crash: int = 0) -> None:
     """A transaction, and what the oracle is told of it if it was committed, also by a process that died."""
     relations = world.program.relations
-    touched = sorted({name for _, name, _ in operations})
+    touched = sorted({*site.sets, *(name for _, name, _ in operations)})
     before = {name: site.live(name) for name in touched}
     own, stamp = site.own(), 0
     with world.acting(site, crash), site.writing.transaction():
@@ -69,6 +69,7 @@ def write(world: World, site: Site, operations: list[do.Operation], crash: int =
             stamp = max((row[-1] for dot, row in live.items() if dot not in before[name]), default=0)
         mine = [one for one in operations if one[1] == name]
         expected = written(relations[name], before[name], mine, stamp)
+        expected -= world.forgotten(site, name, before[name], live)
         if Counter(live.values()) != expected:
             raise Wrong(f"{site.name} has written {mine} to {before[name]}, and holds {live}")
         added = {dot: row for dot, row in live.items() if dot not in before[name]}
@@ -292,6 +293,7 @@ def _copy(step: do.Copy, world: World) -> None:
     if site is None or site.fork or step.name in world.sites or len(world.sites) >= MOST_SITES:
         return
     twin = world.add(step.name, world.skews[site.name], image=site.image(), hosts=site.hosts)
+    twin.came = dict(site.came)
     world.counts["copies"] += 1
     world.check(twin)
 

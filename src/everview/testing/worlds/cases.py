@@ -24,13 +24,16 @@ FAULTS = (
     "newcomer",
     "leave",
     "rights",
+    "ageing",
 )
 """What may go wrong."""
 
 KINDS = ("", "liar", "wild", "large")
 """Kinds of worlds: with faults; with a liar; with stores that go back and meet anybody; with many rows."""
 
-YEAR = 365 * 86_400
+DAY = 86_400
+
+YEAR = 365 * DAY
 
 SKEWS = (0, 0, -30, 30, 300, -3_600, 2 * 86_400, -YEAR, 20 * YEAR, -70 * YEAR, 80 * YEAR)
 """How many seconds clocks are ahead."""
@@ -129,6 +132,7 @@ class _Generator:
             "newcomer": [(self.arrive, weight)],
             "leave": [(lambda: [do.Leave(self.site())], 1)],
             "rights": [(self.permit, 2)],
+            "ageing": [(lambda: [do.Wait(DAY * rng.choice([10, 50, 100, 200]))], 4)],
         }
         for fault in sorted(self.faults):
             moves += optional[fault]

@@ -18,13 +18,15 @@ from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
 from everview.engines.sqlite.rows.ledger import OPENED, PARTITIONS, SITES, VECTORS
 from everview.engines.sqlite.rows.peers import CURSORS
+from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.language.plan import Scan
 from everview.language.program import Program
+from everview.language.relations import Semantics
 from everview.replication.protocol.replica import Replica
 from everview.replication.rights.rights import Rights
-from everview.testing.worlds.history import Event, Live, Row, plain
+from everview.testing.worlds.history import Dot, Event, Live, Row, plain
 from everview.testing.worlds.steps import Return
 
 
@@ -109,6 +111,8 @@ class Site:
         self.rights: dict[str, Rights] = {}
         self.seen: dict[str, dict[str, int]] = {}
         """Relation → the vector when it was looked at last: it never shrinks."""
+        self.came: dict[tuple[str, Dot], int] = {}
+        """Relation and tombstone → by when it had come, by the site's own clock."""
         self.looks: tuple[Any, ...] = ()
         """What it was like when it was last found to be right."""
         self._environment, self._page_cells = environment, page_cells
@@ -232,6 +236,16 @@ class Site:
         """The relations that it holds."""
         shares = self.store.engine.shares
         return {name: stored for name, stored in shares.items() if name in self.program.relations}
+
+    @property
+    def sets(self) -> list[str]:
+        """The sets that it holds."""
+        return [name for name in self.shares if self.program.relations[name].semantics is Semantics.SET]
+
+    @property
+    def clock_us(self) -> int:
+        """When its last commit was, by its own clock."""
+        return microseconds(self._stored("clock"))
 
     @cached_property
     def hollow(self) -> dict[str, str]:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from everview.engines.sqlite.environment import Environment
-from everview.testing.worlds.history import Event, History, Row, live_of
+from everview.language.relations import Semantics
+from everview.testing.worlds.history import Event, History, Live, Row, live_of
 from everview.testing.worlds.invariants import Wrong, check_site, expected_views
 from everview.testing.worlds.network import Network
 from everview.testing.worlds.programs import parsed
@@ -136,9 +137,29 @@ class World:
                 shown.extend([rows] if rows not in shown else [])
         self.note(f"  {site.name} {site.incarnation[:4]} at {site.head}")
 
+    def forgotten(self, site: Site, name: str, before: Live, live: Live) -> Counter[Row]:
+        """What a site that wrote has forgotten of a set: tombstones that were there for the retention."""
+        relation = self.program.relations[name]
+        if relation.semantics is not Semantics.SET:
+            return Counter()
+        here = {row[:-1] for row in live.values()}
+        gone = {dot: row for dot, row in before.items() if row[:-1] not in here}
+        for dot, row in gone.items():
+            kept = relation.retention * (1 if dot[0] == site.incarnation else 2)
+            is_winner = all(other[-1] <= row[-1] for other in gone.values() if other[:-1] == row[:-1])
+            young = site.clock_us - site.came.get((name, dot), 0) < kept - 1_000
+            if is_winner and (row[-1] % 2 or young):
+                raise Wrong(f"{site.name} has forgotten {row} of {name} too early")
+        self.counts["tombstones forgotten"] += len(gone)
+        return Counter(gone.values())
+
     def check(self, site: Site) -> None:
         """Everything that must hold of a site now."""
         looks = site.store, site.head, site.incarnation
+        for name in site.sets if site.looks != looks else ():
+            for dot, row in site.live(name).items():
+                if not row[-1] % 2:
+                    site.came.setdefault((name, dot), site.clock_us)
         if not self.case.large and self.is_honest(site.name) and site.looks != looks:
             check_site(self, site)
             site.looks = looks

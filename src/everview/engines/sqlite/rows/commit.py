@@ -17,6 +17,8 @@ class Commit:
     ledger: Ledger
     """What the store has seen of whom."""
     stamp: int = 0
+    before: int = 0
+    """The stamp of the commit before this one."""
     site: int = 0
     """The number of the store's own incarnation."""
     name: str = ""

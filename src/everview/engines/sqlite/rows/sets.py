@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.integers import within
-from everview.engines.sqlite.rows.base import Arrived
+from everview.engines.sqlite.rows.base import GONE, Arrived
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.grouped import GroupedRows
+from everview.engines.sqlite.rows.ledger import log
 from everview.errors import WireError
 from everview.language.limits import LONGEST
 from everview.language.relations import Relation
@@ -79,6 +80,42 @@ class SetRows(GroupedRows):
             ledger, partition = self.partition(connection, commit)
             ledger.advance(connection, partition, staged, commit.version)
             commit.grown = True
+        return count
+
+    def ddl(self) -> list[str]:
+        dead = f"CREATE INDEX {self.table.name}_dead ON {self.table.name} (version) WHERE NOT cl & 1"
+        return [*super().ddl(), dead]
+
+    def forget(
+        self, connection: sqlite3.Connection, commit: Commit, own: int, others: int, limit: int
+    ) -> int:
+        """Remove tombstones that came up to a version, those of other stores up to another; return how many.
+
+        Nothing is removed where this store has never written.
+        """
+        ledger, partition = self.partition(connection, commit)
+        if not partition.seen:
+            return 0
+        name = self.table.name
+        connection.execute(f"DELETE FROM {GONE}")
+        count = connection.execute(
+            f"INSERT INTO {GONE} SELECT dot FROM {name} WHERE NOT cl & 1 AND version <= ? "
+            "AND (dot >> 40 = ? OR version <= ?) LIMIT ?",
+            (own, ledger.site, others, limit),
+        ).rowcount
+        if not count:
+            return 0
+        if self.is_crowded(connection):  # what the tombstone has beaten goes with it
+            connection.execute(
+                f"INSERT OR IGNORE INTO {GONE} SELECT h.dot FROM {GONE} AS g CROSS JOIN {name} AS r "
+                f"ON r.dot = g.dot CROSS JOIN {self.held} AS h ON {self.on('h', 'r')}"
+            )
+        if partition.is_logged:
+            log(connection, partition.number, commit.version, self.gone_rows())
+        for table in self.tables:
+            connection.execute(f"DELETE FROM {table} WHERE dot IN (SELECT dot FROM {GONE})")
+        ledger.advance(connection, partition, 1, commit.version)
+        commit.grown = True
         return count
 
     def check(self, columns: Sequence[Sequence[Any]]) -> None:

@@ -192,7 +192,7 @@ class Closing:
     def meet(self) -> None:
         """Take part, before anything is said."""
         if self._taking_part != self._store.incarnation:
-            with self._writing.transaction():
+            with self._writing.transaction(follows=True):
                 self._take_part()
             self._taking_part = self._store.incarnation
 

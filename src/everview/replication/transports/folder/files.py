@@ -317,8 +317,7 @@ class Files:
         replica = self._replica
         with replica.telling():  # removals are logged from the first meeting on, also where that is a file
             pass
-        with replica.writing.transaction(), self._store.explained("written to"):
-            connection = self._store.writer.connection
+        with replica.identity.committing() as connection:
             read = self._read_of(connection, summary.writer)
             follows = not self._core or self.follows(summary, read)
             if not follows or not summary.fits(self._seen(connection)):
