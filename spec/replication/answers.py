@@ -45,7 +45,10 @@ def answer(store: Store, request: Request) -> Page:
     page = Page(store.incarnation, store.cursor(), rows, derivations, read)
     if not whole:
         return page
-    parts = {name: _part(ask, source, rows[name], request.heard) for name, (ask, source) in asked.items()}
+    parts = {
+        name: _part(store, name, ask, source, rows[name], request.heard)
+        for name, (ask, source) in asked.items()
+    }
     views = {
         title: ViewPart(request.views[title].cursor.version, found) for title, found in derivations.items()
     }
@@ -82,7 +85,7 @@ def _news(derivations: Mapping[Monomial, Derivation], ask: ViewAsk) -> dict[Mono
     return {monomial: derivations[monomial] for _, monomial in sorted(new)}
 
 
-def _part(ask: Ask, source: Relation, rows: Rows, heard: Cursor) -> Part:
+def _part(store: Store, name: str, ask: Ask, source: Relation, rows: Rows, heard: Cursor) -> Part:
     """Return the last page's share of one relation: what went, in the cheapest of three ways."""
     seen = ask.vector if holds(Rule.APPLIED) else join(ask.vector, ask.staged)
     since = ask.cursor.version if holds(Rule.ORIGINAL) else heard.version
@@ -93,4 +96,5 @@ def _part(ask: Ask, source: Relation, rows: Rows, heard: Cursor) -> Part:
         mode, gone = Mode.LOG, frozenset(source.log)
     else:
         live = frozenset(source.rows)
-    return Part(mode, ask.vector, ask.cursor.version, source.vector, rows, gone, live, source.digest)
+    start, whole = ask.cursor.version, name.removeprefix("~") in store.relations
+    return Part(mode, ask.vector, start, source.vector, rows, gone, live, source.digest, whole)

@@ -73,6 +73,8 @@ class Part:
     live: frozenset[Dot] = frozenset()
     digest: int = 0
     """The sender's digest at the vector."""
+    whole: bool = False
+    """Whether the sender holds the relation, and not only its hollow form."""
 
     def drops(self, dot: Dot) -> bool:
         """Whether the removals say that a row that was staged is gone."""

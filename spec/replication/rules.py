@@ -28,6 +28,7 @@ class Rule(Enum):
     OWN_CURSORS = "the cursors of a relation are forgotten with its vector"
     FORGOTTEN = "a store that drops a relation that it wrote takes a new incarnation"
     ENDED = "a view that has seen more of a lost store than any holder of its input starts empty"
+    VOUCHED = "a holder of an input vouches for all that it has of a lost store"
     RENAMED = "numbers written since the opening become numbers of the new incarnation"
     TAGGED = "a cursor with an unknown tag shows that a store went back"
     INCLUDED = "a relation is repaired only from a peer that has seen all that the reader has"

@@ -31,7 +31,7 @@ def does(site, *statements, now=0):
 
 def reads(reader, sender):
     cut = transfers.cut_for(sender, reader)
-    return merged(heard(reader, cut.ended), cut)
+    return merged(heard(reader, cut), cut)
 
 
 def shown(site, name="r"):

@@ -80,6 +80,7 @@ class Rewinds(Losses):
     def __init__(self, seed: int) -> None:
         """Let all meet: a store must hear from those that know more of it, views too."""
         super().__init__(2 * seed + 1)
+        self.only_read = False
         self.told: set[int] = set()
 
     def actions(self) -> Actions:

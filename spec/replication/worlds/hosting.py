@@ -129,8 +129,8 @@ class Views(World):
         return dict.fromkeys(names, self.kind), {"v": View(self.relations, self.relations)}
 
     def final(self) -> list[str]:
-        """Compare each view with the query over rows that somebody holds."""
-        return super().final() + wrong_views(self)
+        """Compare each view with the query over its inputs, and inputs without values with whole ones."""
+        return super().final() + wrong_views(self) + wrong_inputs(self)
 
 
 def wrong_views(world: World) -> list[str]:
@@ -156,8 +156,32 @@ def wrong_views(world: World) -> list[str]:
     return found
 
 
+def wrong_inputs(world: World) -> list[str]:
+    """Return which inputs without values differ from those of a site that holds them whole."""
+    found: list[str] = []
+    stores = [site.store for site in world.sites.values()]
+    for name in world.relations:
+        whole = [store.relations[name].vector for store in stores if name in store.relations]
+        parts = [store.relations["~" + name].vector for store in stores if "~" + name in store.relations]
+        found += ["an input that differs from the whole one" for part in parts if whole and part != whole[0]]
+    return found
+
+
 class Losses(Views):
-    """Views, and stores that are copied, put back and lost for good, which somebody says once."""
+    """Views, and stores that are copied, put back and lost for good, which somebody says once.
+
+    Often sites without inputs may only read: nobody with inputs hears what they say.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Decide whether they may only read; then all of them meet, or some would never hear of a loss."""
+        self.only_read = seed % 4 == 3
+        super().__init__(seed)
+
+    def may_read(self, reader: int, sender: int) -> bool:
+        """Let nobody with inputs read those without, if these may only read."""
+        hollow = [any(n.startswith("~") for n in self.sites[i].store.relations) for i in (reader, sender)]
+        return super().may_read(reader, sender) and not (self.only_read and hollow == [False, True])
 
     def actions(self) -> Actions:
         """Let everything happen."""
@@ -168,11 +192,10 @@ class Losses(Views):
         return self.lost - {site.store.incarnation for site in self.sites.values()}
 
     def settle(self) -> None:
-        """Say at one site which stores are lost; then let all meet."""
-        first = min(self.sites)
+        """Say at some site which stores are lost, whatever it hosts; then let all meet."""
         for lost in sorted(self.gone()):
-            site = self.sites[first]
-            self.sites[first] = replace(site, store=given_up(site.store, lost, self.relations))
+            i = self.random.choice(sorted(self.sites))
+            self.sites[i] = replace(self.sites[i], store=given_up(self.sites[i].store, lost, self.relations))
         super().settle()
 
 

@@ -70,7 +70,7 @@ def give(world: "World", i: int, cut: Cut, source: Site) -> None:
         return
     world.before_merge(i, cut, source)
     site = world.sites[i]
-    known = heard(site.store, cut.ended)
+    known = heard(site.store, cut)
     emptied = known.version != site.store.version  # a view that nobody can vouch for starts empty
     site = replace(site, store=known, seen={} if emptied else site.seen)
     world.sites[i] = site

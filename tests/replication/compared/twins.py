@@ -41,7 +41,7 @@ def read(reader, sender):
     if "~r" in reader.relations and "v" not in sender.views:
         return reader
     cut = cut_for(sender, reader)
-    known = heard(reader, cut.ended)
+    known = heard(reader, cut)
     return merged(known, cut) or known
 
 
