@@ -149,6 +149,16 @@ class Site:
         self._closing()
         return self._replica.take_charge(alone=alone)
 
+    def give_up(self, store: str) -> str:
+        """Say that another store is lost for good, by its name or incarnation; return its incarnation.
+
+        It is enough to say it once, anywhere: others hear of it as they sync. Windows wait no longer for that
+        store. Views without their inputs are read again where they show what only that store had. Should it
+        come back all the same, nothing is lost. DataError where no such store is known, or several are.
+        """
+        self._require_no_transaction()
+        return self._replica.give_up(store)
+
     def execute(self, sql: str, params: Parameters = None) -> int:
         """Run an INSERT, UPDATE or DELETE with parameters `?` or `:name`; return the rows affected.
 

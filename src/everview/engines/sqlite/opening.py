@@ -20,7 +20,7 @@ from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import FORMAT, HOSTS, HUB, LOG, PAGES, READERS, STORE, TAGS
 from everview.engines.sqlite.rows.digests import salt_of
-from everview.engines.sqlite.rows.ledger import OPENED, PARTITIONS, REMOVED, SITES, VECTORS
+from everview.engines.sqlite.rows.ledger import ENDED, OPENED, PARTITIONS, REMOVED, SITES, VECTORS
 from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS
 from everview.engines.sqlite.rows.refusals import REFUSED
 from everview.engines.sqlite.rows.tombstones import MOMENTS
@@ -207,6 +207,7 @@ def make_views(connection: sqlite3.Connection, engine: Engine) -> None:
 def drop_derived(connection: sqlite3.Connection, engine: Engine) -> set[str]:
     """Drop all that follows from other tables; return the tables and views that there were."""
     kept = {
+        ENDED,
         OPENED,
         MOMENTS,
         REFUSED,

@@ -44,6 +44,7 @@ class Outcome(enum.Enum):
     STAGED = "it is kept until the cut is whole"
     APPLIED = "the cut is applied"
     GAP = "nobody has asked for it, or for something else since"
+    BEYOND = "it has seen more of a lost store than anybody who holds the relation"
     REWOUND = "the sender knows more of this store than it does itself"
 
 
@@ -87,6 +88,10 @@ def apply(
     if behind:
         replica.identity.rewound(connection, behind)
         return Outcome.REWOUND
+    inputs = [one for one in page.shares if one.place.stream in written.keys() & store.engine.hollow.keys()]
+    led = {one.place.stream: (named.vector(one.vector, numbers), one.whole) for one in inputs}
+    if not replica.endings.fits(connection, led):
+        return Outcome.BEYOND
     applying = _Applying(replica, connection, last, columns, named, staging, repairs)
     pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
     for share, own in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Mapping
 from operator import sub
 
+from everview.engines.sqlite.derived.sources import HollowSource
 from everview.engines.sqlite.derived.telling import NOBODY, Teller
 from everview.engines.sqlite.rows import serving
 from everview.engines.sqlite.rows.ledger import Ledger, vector
@@ -108,6 +109,7 @@ def page_for(
                 int(removals.mode),
                 len(removals.dots),
                 digest,
+                whole=isinstance(stored, HollowSource),
             )
         )
         columns.append(Columns(rows.columns, sites, numbers, _gone(removals, naming)))

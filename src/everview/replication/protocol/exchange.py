@@ -17,11 +17,11 @@ from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.cuts.sites import Named, Naming
-from everview.replication.protocol.listener import OTHER_PROGRAM
+from everview.replication.protocol.listener import OTHER_PROGRAM, follows
 from everview.replication.rights.rights import ALL
 from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.wire.codec import decode
-from everview.replication.wire.messages import Columns, Message, Page
+from everview.replication.wire.messages import Columns, Message, News, Page
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
@@ -74,7 +74,7 @@ class Exchange:
                 if read is None
                 else self._replica.offers.news(connection, read, ALL, self._replica.program)
             )
-            news = news if news is not None and news.places else None
+            news = news if news is not None and (news.places or news.ended) else None
             self._has_told = news is not None
             told = self._replica.message(naming, greeting=greeting, news=news, introduces=introduces)
             return self._sent(told)
@@ -107,7 +107,7 @@ class Exchange:
                 return self._anew()
             if taken is Outcome.GAP:
                 return self._behind_another()
-        if renewed:
+        if renewed or (message.news is not None and self._is_read_again(named, message.news)):
             return self._anew()
         self._progress()
         return self._reply(message, named, taken)
@@ -127,6 +127,11 @@ class Exchange:
         with self._replica.store.exclusive():
             read, _ = peers.cursor_on(self._replica.store.writer.connection, named.sender)
         return read != serving.START
+
+    def _is_read_again(self, named: Named, news: News) -> bool:
+        """Whether views here have become empty since it was greeted: then its news begin too late."""
+        with self._replica.store.exclusive():
+            return not follows(self._replica.store.writer.connection, named.sender, news)
 
     def _anew(self) -> bytes:
         self._again += 1
@@ -166,8 +171,9 @@ class Exchange:
                 pass
             elif message.news is not None and message.greeting is not None:
                 news = replica.offers.news(connection, message.greeting, ALL, message.program)
-                if not news.places:
-                    news, self._given = None, True
+                self._given = not news.places
+                if not news.places and (self._has_told or not news.ended):
+                    news = None
             elif message.ask is None and not self._given:
                 self._given = True  # it wants nothing of what has changed
             if message.ask is not None:

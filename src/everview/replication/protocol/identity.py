@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from everview.engines.sqlite.endings import Endings
 from everview.engines.sqlite.rows import identity, ledger, serving
 from everview.engines.sqlite.rows.lineage import Lineage, Strange
 from everview.engines.sqlite.store import Store
@@ -27,8 +28,8 @@ _LOG = logging.getLogger("everview")
 class Identity:
     """Who a store is to others, and who it was."""
 
-    def __init__(self, store: Store, writing: Writing, closing: Closing | None) -> None:
-        self._store, self._writing, self._closing = store, writing, closing
+    def __init__(self, store: Store, writing: Writing, endings: Endings, closing: Closing | None) -> None:
+        self._store, self._writing, self._endings, self._closing = store, writing, endings, closing
         self.lineage = Lineage(store.file, in_memory=store.in_memory)
         self._born: set[str] = set()
         """The incarnations that this process took: nobody can know more of these than it does."""
@@ -62,6 +63,8 @@ class Identity:
         old = identity.renew(connection, self._store)
         self._born.add(self._store.incarnation)
         self._store.ledger.load(connection)
+        if is_gone:
+            self._endings.give_up(connection, former)
         if self._closing is not None:
             self._closing.renewed(former, is_gone=is_gone)
         return old

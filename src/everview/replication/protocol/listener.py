@@ -22,7 +22,7 @@ from everview.replication.wire.messages import START, Columns, Message, News, Re
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
 
-__all__ = ["OTHER_PROGRAM", "Listener"]
+__all__ = ["OTHER_PROGRAM", "Listener", "follows"]
 
 _LOG = logging.getLogger("everview")
 
@@ -105,7 +105,7 @@ class Listener:
         columns: list[Columns] = []
         if message.greeting is not None:
             news = replica.offers.news(connection, message.greeting, rights, message.program)
-        if message.news is not None and _follows(connection, sender, message.news):
+        if message.news is not None and follows(connection, sender, message.news):
             ask = replica.questions.ask(connection, sender, message.news, naming, message.program, rights)
         elif taken is Outcome.STAGED:
             ask = replica.questions.ask_on(connection, sender, naming, message.program, rights)
@@ -127,12 +127,12 @@ class Listener:
         )
 
 
-def _follows(connection: sqlite3.Connection, sender: str, news: News) -> bool:
+def follows(connection: sqlite3.Connection, sender: str, news: News) -> bool:
     """Whether news begin no later than what was read of their sender: else removals would be missed.
 
     What was read is said of the streams that it was read of: a cursor of others says nothing of these.
     """
     (read, tag), scope = peers.cursor_on(connection, sender)
     since = news.since
-    follows = since.version < read or (since.version, since.tag) == (read, tag)
-    return since == START or (scope == news.scope and follows)
+    is_near = since.version < read or (since.version, since.tag) == (read, tag)
+    return since == START or (scope == news.scope and is_near)

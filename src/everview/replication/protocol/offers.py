@@ -16,11 +16,14 @@ from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.replication.cuts.giving import give
 from everview.replication.cuts.sites import Naming
 from everview.replication.rights.rights import ALL, Rights
+from everview.replication.status.status import subject_of
 from everview.replication.wire.messages import (
+    MOST_ENDED,
     START,
     Ask,
     Columns,
     Cursor,
+    Ended,
     Greeting,
     Message,
     News,
@@ -63,7 +66,13 @@ class Offers:
             known = serving.Cursor(read.version, read.tag)
             since = read if serving.knows(connection, known) else START
         places = self._changed(connection, offered, since.version)
-        return News(since, scope, places, serving.head(connection).version)
+        told = {subject_of(name) for name in wanted if self._replica.may_give(name, rights)}
+        ended = [
+            Ended(one.stream, bytes.fromhex(one.incarnation), one.last)
+            for one in self._replica.endings.told(connection, since.version)
+            if one.stream in told
+        ]
+        return News(since, scope, places, serving.head(connection).version, ended[:MOST_ENDED])
 
     def _changed(self, connection: sqlite3.Connection, offered: Iterable[str], version: int) -> list[Place]:
         """Return the partitions and cores of streams that have changed since a version."""

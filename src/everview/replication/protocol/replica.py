@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from everview.engines.sqlite.derived.reduced import core_of
+from everview.engines.sqlite.endings import Ending, Endings
 from everview.engines.sqlite.publications import publication_status
 from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
@@ -35,7 +36,7 @@ from everview.replication.rights.denial import Withheld
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.status.heard import Heard
 from everview.replication.status.report import Denied, OnProgress
-from everview.replication.status.status import replication_status
+from everview.replication.status.status import replication_status, subject_of
 from everview.replication.wire.codec import encode, peek
 from everview.replication.wire.messages import Ask, Columns, Cursor, Greeting, Message, News, Page, Undone
 
@@ -54,7 +55,8 @@ class Replica:
         if CLOSED in self.shares:
             self.closing = writing.door = Closing(store, writing)
         self.programs = Programs(store.program, self.program)
-        self.identity = Identity(store, writing, self.closing)
+        self.endings = Endings(store, writing)
+        self.identity = Identity(store, writing, self.endings, self.closing)
         self.offers, self.questions, self.refusals = Offers(self), Questions(self), Refusals(store)
         self.listener, self.heard = Listener(self), Heard()
         self.repairs: set[str] = set()
@@ -171,7 +173,20 @@ class Replica:
         self._say_wider(message, named)
         if rights.site is not None:
             self._check_name(named, rights.site)
+        self.hear_endings(message.news, rights)
         return named
+
+    def hear_endings(self, news: News | None, rights: Rights = ALL) -> None:
+        """Remember which stores another calls lost, as far as it may write what they wrote."""
+        if news is None or not news.ended:
+            return
+        takes = {subject_of(stream) for stream in self.shares if self.may_take(stream, rights)}
+        told = [Ending(one.stream, one.incarnation.hex(), one.last) for one in news.ended]
+        told = [one for one in told if one.stream in takes]
+        with self.store.exclusive():
+            if found := self.endings.new(self.store.writer.connection, told):
+                with self.identity.committing() as connection:
+                    self.endings.hear(connection, found)
 
     def _say_wider(self, message: Message, named: Named) -> None:
         """Warn once of a peer whose program has more columns: its rows cannot be kept here."""
@@ -265,7 +280,7 @@ class Replica:
         page = peek(data).page
         return (0, 0) if page is None else (sum(share.rows for share in page.shares), page.head.version)
 
-    # Windows that close.
+    # Stores that are gone.
 
     def take_charge(self, *, alone: bool = False) -> bool:
         """Say that this store writes as its source from now on; return whether it may."""
@@ -273,9 +288,13 @@ class Replica:
             return self.closing is None or self.closing.take_charge(alone=alone)
 
     def give_up(self, member: str) -> str:
-        """Wait no longer for a store that takes part in closing windows; return its incarnation."""
-        with self.identity.committing():
-            return "" if self.closing is None else self.closing.give_up(member)
+        """Say that a store will not come back, by name or incarnation; return its incarnation."""
+        with self.identity.committing() as connection:
+            lost = self.endings.named(connection, member)
+            self.endings.give_up(connection, lost)
+            if self.closing is not None:
+                self.closing.give_up(lost)
+            return lost
 
     # What there is to say.
 

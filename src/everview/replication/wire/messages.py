@@ -32,6 +32,9 @@ Name = Annotated[str, msgspec.Meta(max_length=WIDEST_NAME)]
 
 Incarnation = Annotated[bytes, msgspec.Meta(min_length=INCARNATION_BYTES, max_length=INCARNATION_BYTES)]
 
+MOST_ENDED = 1 << 16
+"""So many endings are in a message at most."""
+
 Pairs = list[Number]
 """A vector: positions in the message's `sites` and numbers, in turn."""
 
@@ -73,6 +76,14 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     """None where it hosts all of the program."""
 
 
+class Ended(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A store is lost for good, and this is the last number of a relation that any holder has of it."""
+
+    stream: Name
+    incarnation: Incarnation
+    last: Number
+
+
 class News(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The partitions that have changed since a cursor: the reader's, or the start where that is void."""
 
@@ -81,6 +92,8 @@ class News(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     places: list[Place]
     head: Count = 0
     """The last commit that this takes into account."""
+    ended: Annotated[list[Ended], msgspec.Meta(max_length=MOST_ENDED)] = []
+    """Stores that were given up since then."""
 
 
 class Wish(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -132,6 +145,8 @@ class Share(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     digest: tuple[Count, Count] = (0, 0)
     lengths: list[Count] = []
     """How many bytes each of its columns has behind the header."""
+    whole: bool = False
+    """Whether it is of an input of a view, told by a holder of the relation."""
 
 
 class Derived(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

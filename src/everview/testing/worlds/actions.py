@@ -255,6 +255,7 @@ def _restore(step: do.Restore, world: World) -> None:
     if site is None or site.kept is None or site.fork or not _is_told(world, site, step.how):
         return
     world.network.forget(site.name)
+    world.gone.add(site.incarnation)
     site.put_back(step.how)
     if site.fork is None and site.incarnation == site.kept.incarnation:
         world.history.undo(site.incarnation, site.kept.own)

@@ -103,6 +103,7 @@ def heal(world: World) -> None:
             deliver(world, packet)
             world.check(to)
     _find_out(world)
+    _give_up(world)
     settle(world)
     if not world.case.wild:
         check_rest(world)
@@ -119,6 +120,17 @@ def _find_out(world: World) -> None:
         if site.fork and not world.case.wild:
             world.counts["never found out"] += 1
             world.remove(site)
+
+
+def _give_up(world: World) -> None:
+    """Somebody says which stores are lost for good: views that only these could complete are read again."""
+    there = {site.incarnation for site in world.sites.values()}
+    sites = [site for name, site in sorted(world.sites.items()) if world.is_honest(name)]
+    for number, lost in enumerate(sorted(world.gone - there)):
+        site = sites[number % len(sites)]
+        with world.acting(site):
+            site.replica.give_up(lost)
+        world.counts["given up"] += 1
 
 
 def settle(world: World) -> None:

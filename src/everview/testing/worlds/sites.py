@@ -16,7 +16,7 @@ from everview.engines.sqlite.names import STORE
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
-from everview.engines.sqlite.rows.ledger import OPENED, PARTITIONS, SITES, VECTORS
+from everview.engines.sqlite.rows.ledger import ENDED, OPENED, PARTITIONS, SITES, VECTORS
 from everview.engines.sqlite.rows.peers import CURSORS
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
@@ -261,6 +261,10 @@ class Site:
             (stream,),
         )
         return dict(found.fetchall())
+
+    def knows_of_losses(self) -> bool:
+        """Whether it knows that stores were lost: then inputs of views may have become empty."""
+        return self.connection.execute(f"SELECT EXISTS (SELECT 1 FROM {ENDED})").fetchone()[0] == 1
 
     def own(self) -> dict[str, int]:
         """Relation → the last number that it has given."""

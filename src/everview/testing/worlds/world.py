@@ -38,6 +38,8 @@ class World:
         self.trace: list[str] = []
         self.shared = folder / "shared"
         self.shared.mkdir()
+        self.gone: set[str] = set()
+        """Incarnations whose stores left, or were put back."""
         self.lost: list[tuple[Path, bytes]] = []
         """Files that were in it."""
         self.now_us = START_US
@@ -81,6 +83,7 @@ class World:
 
     def remove(self, site: Site) -> None:
         """A site and its file are gone."""
+        self.gone.add(site.incarnation)
         site.remove()
         del self.sites[site.name]
         self.network.forget(site.name)

@@ -34,6 +34,9 @@ SITES = internal("dot_sites")
 OPENED = internal("opened")
 """Where the store was when it was opened: partition → its own last number there (`rows.identity`)."""
 
+ENDED = internal("ended")
+"""(Lost incarnation, relation) → the last number that a holder has, and the version at which that came."""
+
 LEDGER_DDL = (
     (
         f"CREATE TABLE {SITES} (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL UNIQUE, "
@@ -53,6 +56,10 @@ LEDGER_DDL = (
         "PRIMARY KEY (partition, version, dot)) WITHOUT ROWID"
     ),
     f"CREATE TABLE {OPENED} (partition INTEGER PRIMARY KEY, number INTEGER NOT NULL)",
+    (
+        f"CREATE TABLE {ENDED} (incarnation TEXT, stream TEXT, last INTEGER NOT NULL, "
+        "version INTEGER NOT NULL, PRIMARY KEY (incarnation, stream)) WITHOUT ROWID"
+    ),
 )
 """`first` and `second` are the digest of the rows up to the local version `summed`, own rows up to `own`."""
 
@@ -251,6 +258,7 @@ def log(connection: sqlite3.Connection, partition: int, version: int, dots: str)
 
 
 __all__ = [
+    "ENDED",
     "LEDGER_DDL",
     "NOT_LOGGED",
     "OPENED",

@@ -161,21 +161,9 @@ class Closing:
             self.charge.leave(old)
         self._take_part()
 
-    def give_up(self, member: str) -> str:
-        """Wait no longer for a participant, by name or incarnation; return its incarnation.
-
-        It takes part again when it comes back.
-        """
-        known, own = self.charge.participants(), self._store.incarnation
-        found = [one for one, name in known.items() if member in (one, name) and one != own]
-        if len(found) != 1:
-            listed = ", ".join(f"{name} ({one})" if name else one for one, name in known.items())
-            raise DataError(
-                f"{member!r} is not one of the other stores that take part in closing windows: {listed}",
-                value=member,
-            )
-        self.charge.leave(found[0])
-        return found[0]
+    def give_up(self, incarnation: str) -> None:
+        """Wait no longer for a store, if it takes part. It takes part again when it comes back."""
+        self.charge.leave(incarnation)
 
     def as_one(self, streams: Iterable[str]) -> set[str]:
         """Return streams, and what goes back in time with them: events and markers do so together."""
