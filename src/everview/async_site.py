@@ -128,6 +128,10 @@ class AsyncSite:
         """Write as this site's source from here; return whether it may."""
         return await self._write(partial(self._open_site.take_charge, alone=alone))
 
+    async def give_up(self, store: str) -> str:
+        """Say that another store is lost for good, by its name or incarnation; return its incarnation."""
+        return await self._write(partial(self._open_site.give_up, store))
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """All writes of this task inside take effect together, or none: an exception undoes them.

@@ -37,11 +37,10 @@ from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
 from everview.replication.protocol.replica import Replica
 from everview.replication.status.report import OnProgress, Progress, SyncReport
-from everview.replication.status.status import subject_of
 from everview.replication.transports.base import Transport
-from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.memory import MemoryTransport
-from everview.replication.transports.reach import Peer, is_address, sync_with
+from everview.replication.transports.reach import Peer, sync_with
+from everview.replication.transports.repairs import repair_with
 from everview.tables import html
 from everview.tables.table import Table
 
@@ -304,16 +303,7 @@ class Site:
         """
         self._require_no_transaction()
         self._hosted(relation)
-        streams = [stream for stream in self.replica.shares if subject_of(stream) == relation]
-        if not streams:
-            raise DataError(
-                f"{relation} is computed here, from other relations: repair those", relation=relation
-            )
-        if _is_folder(peer):
-            raise DataError("files in a folder do not say which rows are right; name a server or a site")
-        report = self.sync(peer, token=token, ca=ca)
-        with self.replica.repairing(streams):
-            return report + self.sync(peer, token=token, ca=ca)
+        return repair_with(self.replica, relation, peer, token=token, ca=ca)
 
     def transport(self, on_progress: OnProgress | None = None) -> Transport:  # noqa: ARG002 - it is there at once
         """Return the way to this site for others in this process."""
@@ -485,9 +475,3 @@ class Site:
             + html.table(("", "name", "rows", "columns"), rows, numbers=(False, False, True, False))
             + html.note(f"{state['commits']:,} commits; incarnation {state['incarnation']}")
         )
-
-
-def _is_folder(peer: Peer) -> bool:
-    if isinstance(peer, str | os.PathLike):
-        return not is_address(os.fspath(peer))
-    return isinstance(peer, FolderTransport)

@@ -39,6 +39,7 @@ COMMANDS += [
     "migrate",
     "doctor",
     "repair",
+    "give-up",
     "package",
     "simulate",
     "console",

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from everview.cli.options import Debug, Json, Store, open_store
+from everview.cli.either import HubName, HubProgram, SiteOrHub, open_either
+from everview.cli.options import Debug, Json
 from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.cli.syncing import Authority, show_report
 
 if TYPE_CHECKING:
-    from everview.site import Site
+    from everview.replication.protocol.replica import Replica
 
 __all__ = ["repair"]
 
 
 def repair(
-    store: Store,
+    store: SiteOrHub,
     relation: Annotated[
         str, typer.Argument(metavar="RELATION", help="The relation or view.", show_default=False)
     ],
@@ -28,6 +29,8 @@ def repair(
             "--from", metavar="PEER", help="The server that is right (https://host:port).", show_default=False
         ),
     ],
+    program: HubProgram = None,
+    name: HubName = "hub",
     ca: Authority = None,
     peer_tokens: PeerTokens = None,
     as_json: Json = False,
@@ -40,20 +43,20 @@ def repair(
 
     Example: everview repair rescue.db visit --from https://base.example:8440
     """
-    with open_store(store) as site:
+    with open_either(store, program, name) as opened:
         (way,) = reach_all([peer], ca=ca, tokens=peer_tokens)
         try:
-            report = site.repair(relation, way)
+            report = opened.repair(relation, way)
         finally:
             way.close()
         show_report(peer, report, as_json=as_json)
-        _say_what_differs(site, relation)
+        _say_what_differs(opened.replica, relation)
 
 
-def _say_what_differs(site: Site, relation: str) -> None:
+def _say_what_differs(replica: Replica, relation: str) -> None:
     """An alarm that is left is one of another peer: this store, or that one, is still wrong."""
     from everview.replication.status.status import subject_of  # noqa: PLC0415 - not needed for --help
 
-    for alarm in site.replica.status()["alarms"]:
+    for alarm in replica.status()["alarms"]:
         if subject_of(alarm["relation"]) == relation:
             typer.echo(f"warning: {relation} still differs from that of {alarm['peer']}", err=True)

@@ -50,6 +50,7 @@ from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, sync_with
+from everview.replication.transports.repairs import repair_with
 
 __all__ = ["Hub"]
 
@@ -208,6 +209,22 @@ class Hub:
         The peer is a site, a hub, a server's URL or a folder that sites share (see `Site.sync`).
         """
         return sync_with(self._store.gate(progress).replica, peer, token=token, ca=ca, progress=progress)
+
+    def repair(
+        self,
+        relation: str,
+        peer: Peer,
+        *,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+    ) -> SyncReport:
+        """Read a relation again, whole, from a peer that is right, as a site does; a refresh shows it."""
+        self.program.schema(relation)
+        return repair_with(self._store.gate(None).replica, relation, peer, token=token, ca=ca)
+
+    def give_up(self, store: str) -> str:
+        """Say that another store is lost for good, as a site does; return its incarnation."""
+        return self._store.gate(None).replica.give_up(store)
 
     def transport(self, on_progress: OnProgress | None = None) -> Transport:
         """Return the way to this hub for others in this process."""

@@ -83,7 +83,7 @@ class Endings:
         called = [one for one, label in known.items() if label == name]
         found = [one for one in called if one not in over] or called
         if len(found) == 1:
-            return found[0]
+            return str(found[0])
         if found:
             problem = f"{len(found)} stores are called {name!r}; name one of {', '.join(sorted(found))}"
         else:

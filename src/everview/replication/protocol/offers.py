@@ -58,7 +58,7 @@ class Offers:
         engine = self._store.engine
         wanted = engine.everything if greeting.reads is None else set(greeting.reads)
         shared = self._replica.programs.shared(program, engine.tells, given=True)
-        offered = sorted(name for name in shared if name in wanted and self._replica.may_give(name, rights))
+        offered = sorted(self._given(wanted.intersection(shared), rights))
         self.prepare(offered)
         scope = scope_of(offered)
         since, read = START, greeting.read
@@ -66,13 +66,17 @@ class Offers:
             known = serving.Cursor(read.version, read.tag)
             since = read if serving.knows(connection, known) else START
         places = self._changed(connection, offered, since.version)
-        told = {subject_of(name) for name in wanted if self._replica.may_give(name, rights)}
-        ended = [
-            Ended(one.stream, bytes.fromhex(one.incarnation), one.last)
-            for one in self._replica.endings.told(connection, since.version)
-            if one.stream in told
-        ]
-        return News(since, scope, places, serving.head(connection).version, ended[:MOST_ENDED])
+        ended = self.ended(connection, since, map(subject_of, self._given(wanted, rights)))
+        return News(since, scope, places, serving.head(connection).version, ended)
+
+    def _given(self, streams: Iterable[str], rights: Rights) -> list[str]:
+        return [name for name in streams if self._replica.may_give(name, rights)]
+
+    def ended(self, connection: sqlite3.Connection, since: Cursor, relations: Iterable[str]) -> list[Ended]:
+        """Return which stores are known to be lost since a cursor, as far as they wrote these relations."""
+        told = set(relations)
+        found = [one for one in self._replica.endings.told(connection, since.version) if one.stream in told]
+        return [Ended(one.stream, bytes.fromhex(one.incarnation), one.last) for one in found[:MOST_ENDED]]
 
     def _changed(self, connection: sqlite3.Connection, offered: Iterable[str], version: int) -> list[Place]:
         """Return the partitions and cores of streams that have changed since a version."""

@@ -264,7 +264,7 @@ class Site:
 
     def knows_of_losses(self) -> bool:
         """Whether it knows that stores were lost: then inputs of views may have become empty."""
-        return self.connection.execute(f"SELECT EXISTS (SELECT 1 FROM {ENDED})").fetchone()[0] == 1
+        return bool(self.connection.execute(f"SELECT EXISTS (SELECT 1 FROM {ENDED})").fetchone()[0])
 
     def own(self) -> dict[str, int]:
         """Relation → the last number that it has given."""

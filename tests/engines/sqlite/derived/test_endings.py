@@ -1,10 +1,10 @@
 """Stores that are lost for good, and what sites without inputs have seen of them alone."""
 
 import pytest
+from tests.replication.sites import World
 
 import everview as ev
 from everview.replication.rights.rights import Rights
-from tests.replication.sites import World
 
 PROGRAM = ev.Program.parse("""
     CREATE TABLE r (a BIGINT NOT NULL, b BIGINT NOT NULL);

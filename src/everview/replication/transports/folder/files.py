@@ -31,6 +31,7 @@ from everview.replication.cuts.sites import Named, Naming, beginnings, incarnati
 from everview.replication.protocol.offers import scope_of
 from everview.replication.protocol.replica import Replica
 from everview.replication.rights.rights import ALL
+from everview.replication.status.status import subject_of
 from everview.replication.transports.folder.summaries import (
     Span,
     Summary,
@@ -46,6 +47,7 @@ from everview.replication.wire.messages import (
     Ask,
     Columns,
     Cursor,
+    Ended,
     Greeting,
     Message,
     News,
@@ -213,7 +215,13 @@ class Files:
             marks, since = self._marks(connection, former)
             told = {place: vector for place, (_, vector) in marks.items()}
             teller = self._store.engine.derives[self._core]
-            return self._seen(connection) != told or teller.has_news(connection, since.version)
+            if self._seen(connection) != told or teller.has_news(connection, since.version):
+                return True
+            return bool(self._ended(connection, since))
+
+    def _ended(self, connection: sqlite3.Connection, since: Cursor) -> list[Ended]:
+        """Return which stores are lost, of those that wrote what is told of."""
+        return self._replica.offers.ended(connection, since, map(subject_of, self._streams))
 
     # Writing.
 
@@ -300,8 +308,9 @@ class Files:
             more = {site: seen for site, seen in reached.items() if seen > had.get(site, 0)}
             wishes.append(Wish(place, naming.pairs(had), naming.pairs(more)))
         reads = self._streams if self.is_received else None
+        news = News(START, 0, [], 0, self._ended(connection, START))
         greeting, ask = Greeting(head, since, 0, b"", reads), Ask(0, since, wishes)
-        return self._replica.message(naming, greeting=greeting, ask=ask, introduces=True)
+        return self._replica.message(naming, greeting=greeting, news=news, ask=ask, introduces=True)
 
     # Taking.
 

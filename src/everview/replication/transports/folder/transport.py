@@ -121,6 +121,8 @@ class FolderTransport:
                     visit.skip(one.path)
                     continue
             found.append(one)
+        for one in found:
+            visit.visitor.hear_endings(one.summary.message.news)
         if any(visit.files.is_ahead(one.summary) for one in found):
             visit.visitor.go_back()
         else:

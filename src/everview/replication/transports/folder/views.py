@@ -51,10 +51,13 @@ class Views:
                 yield files, self._shelves.setdefault(core, Shelves(path))
 
     def find(self, visit: Visit) -> None:
-        """Have the visitor go on as another if it went back in time behind its files."""
+        """Hear which stores are lost; have the visitor go on as another if it went back behind its files."""
         for files, shelves in self._cores(visit):
             own = visit.visitor.incarnation
-            found = [one for one in shelves.files(files.read, visit.skip) if one.writer == own]
+            there = shelves.files(files.read, visit.skip)
+            for one in there:
+                visit.visitor.hear_endings(one.summary.message.news)
+            found = [one for one in there if one.writer == own]
             if any(files.is_ahead(one.summary) for one in found):
                 visit.visitor.go_back()
                 return
@@ -99,6 +102,7 @@ class Views:
         """Write what others cannot learn there yet."""
         for files, shelves in self._cores(visit):
             self._give(visit, files, shelves)
+            self._forget_former(visit, files, shelves)
             shelves.tidy(visit.visitor.incarnation)
 
     def _give(self, visit: Visit, files: Files, shelves: Shelves) -> None:
@@ -114,7 +118,8 @@ class Views:
         if own and not files.has_news(one.summary for one in own):
             return
         heavy = max(LIGHT, own[0].size // 2) if own else 0
-        if len(own) > MANY or sum(one.size for one in own[1:]) > heavy:
+        began_anew = not all(includes(seen.get(place, {}), one) for place, one in _reached(own).items())
+        if began_anew or len(own) > MANY or sum(one.size for one in own[1:]) > heavy:
             own = []
         serial = 1 + max((one.serial for one in whole[me]), default=0)
         written = self._write(visit, files, shelves, serial, own)
@@ -122,6 +127,21 @@ class Views:
             away = [one.path for one in whole[me] if one.path != written.path]
             torn = [path for path in visit.torn if path.parent == written.path.parent]
             shelves.remove([*away, *(path for path in torn if NAME.fullmatch(path.name))])
+
+    @staticmethod
+    def _forget_former(visit: Visit, files: Files, shelves: Shelves) -> None:
+        """Remove what this store has written as another, where other files tell it as well."""
+        former = set(visit.visitor.former) - {visit.visitor.incarnation}
+        if not former:
+            return
+        whole: dict[str, list[Filed]] = {}
+        for one in _ordered(shelves.files(files.read, visit.skip)):
+            if _is_whole(one, shelves, visit):
+                whole.setdefault(one.writer, []).append(one)
+        others = [_chain(found) for writer, found in whole.items() if writer not in former]
+        for writer in former & whole.keys():
+            if _is_told(files, _reached(whole[writer]), others):
+                shelves.clear(writer)
 
     @staticmethod
     def _write(visit: Visit, files: Files, shelves: Shelves, serial: int, own: list[Filed]) -> Filed:
