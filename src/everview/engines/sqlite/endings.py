@@ -102,7 +102,7 @@ class Endings:
         known = {
             (stream, incarnation): last
             for stream, incarnation, last in connection.execute(
-                f"SELECT stream, incarnation, last FROM {ENDED}"
+                f"SELECT stream, incarnation, last FROM ({_KNOWN})"
             )
         }
         return [one for one in told if known.get((one.stream, one.incarnation), -1) < one.last]

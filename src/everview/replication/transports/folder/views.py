@@ -113,12 +113,13 @@ class Views:
                 whole.setdefault(one.writer, []).append(one)
         chains = {writer: _chain(found) for writer, found in whole.items()}
         own = chains.pop(me)
-        if not any(seen.values()) or _is_told(files, seen, chains.values()):
-            return
-        if own and not files.has_news(one.summary for one in own):
-            return
-        heavy = max(LIGHT, own[0].size // 2) if own else 0
         began_anew = not all(includes(seen.get(place, {}), one) for place, one in _reached(own).items())
+        if not began_anew:
+            if not any(seen.values()) or _is_told(files, seen, chains.values()):
+                return
+            if own and not files.has_news(one.summary for one in own):
+                return
+        heavy = max(LIGHT, own[0].size // 2) if own else 0
         if began_anew or len(own) > MANY or sum(one.size for one in own[1:]) > heavy:
             own = []
         serial = 1 + max((one.serial for one in whole[me]), default=0)
