@@ -29,6 +29,9 @@ class Kind(ABC):
     separate = False
     """Whether each row stands for itself, whatever other rows its key has."""
 
+    updates = False
+    """Whether an insertion changes what is shown of a key that is there."""
+
     @abstractmethod
     def insert(self, group: Rows, key: Key, value: Hashable, now: int) -> Change | None:
         """Return how an insertion changes the group that it sees, None if it does not."""
@@ -140,6 +143,8 @@ class Bag(Kind):
 
 class Keyed(Kind):
     """A key and its values: of writes that have not seen each other the later is shown."""
+
+    updates = True
 
     def insert(self, group: Rows, key: Key, value: Hashable, now: int) -> Change | None:
         """Replace what the write sees, even if that is stamped later."""

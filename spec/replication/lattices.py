@@ -22,6 +22,7 @@ class Joined(Kind):
     """A key and a lattice value: an insertion replaces what it sees by the join with what it writes."""
 
     named = False
+    updates = True
 
     @abstractmethod
     def join(self, one: Any, other: Any) -> Any:

@@ -5,6 +5,7 @@ and adds again, under dots of its own, the rows whose removal it may not accept.
 No reader sees the state between. The first commit is needed: a vector must cover what is undone.
 
 A row names its author; a removal does not, so its right is that of the peer who told it.
+A row for a key that is there is an update where it changes what is shown, and needs both rights.
 A row comes back unless the same cut has an accepted row for its key: that one has replaced it.
 Of a bag only one site may refuse: two would each add the row again.
 What an accepted author writes on top of a refused row is the accepted author's: its relay is believed.
@@ -44,6 +45,9 @@ def _undo(transaction: Transaction, name: str, before: Relation, sender: str, re
     new = {dot: row for dot, row in after.rows.items() if dot not in before.rows}
     lost = {dot: row for dot, row in before.rows.items() if dot not in after.rows}
     bad = {dot: row for dot, row in new.items() if _is_refused(before, dot, row, refused)}
+    if before.kind.updates and sender in refused.removals and holds(Rule.UPDATES):
+        there = {row.key for row in before.rows.values()}
+        bad |= {dot: row for dot, row in new.items() if row.key in there}
     replaced = set() if before.kind.separate else {row.key for dot, row in new.items() if dot not in bad}
     overwritten = set() if before.kind.separate else {row.key for row in bad.values()}
     for dot in sorted(bad):

@@ -33,6 +33,7 @@ class Rule(Enum):
     TAGGED = "a cursor with an unknown tag shows that a store went back"
     INCLUDED = "a relation is repaired only from a peer that has seen all that the reader has"
     RESTORED = "a refused write gives back the rows that it removed"
+    UPDATES = "to update a key takes the rights to insert and to delete"
     UNCHANGED = "rows that come back keep their length and stamp"
     MARKED = "an epoch has a row of its own, even if it has no others"
     EPOCHS = "an epoch belongs to one incarnation"

@@ -32,6 +32,7 @@ NOTICED = {
     Rule.TAGGED: ("rewinds", 0),
     Rule.INCLUDED: ("relations", 0),
     Rule.RESTORED: ("refusals", 0),
+    Rule.UPDATES: ("refusals", 0),
     Rule.UNCHANGED: ("refusals", 0),
     Rule.EPOCHS: ("publications", 0),
 }

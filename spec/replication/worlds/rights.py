@@ -1,5 +1,6 @@
 """Worlds of servers that refuse what some sites write, and of owners that publish their states."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import cast
 
@@ -54,10 +55,13 @@ class Refusals(World):
         writing.wrote(self, i, store, written)
         for _ in written:
             self.counted("undone")
-        if self.star and sender in refused.inserts & refused.removals:
-            for name, relation in store.relations.items():
-                if relation.shown() != before.store.relations[name].shown():
-                    self.wrong.append("a refused write is seen")
+        for name, relation in store.relations.items() if self.star else ():
+            shown, showed = Counter(relation.shown()), Counter(before.store.relations[name].shown())
+            more, less = shown - showed, showed - shown
+            if self.kind.updates and sender not in refused.removals:  # of two values one may go
+                more = Counter(relation.groups().keys() - before.store.relations[name].groups().keys())
+            if (sender in refused.inserts and more) or (sender in refused.removals and less):
+                self.wrong.append("a refused write is seen")
 
     def final(self) -> list[str]:
         """Find rows that were refused and are still there."""
