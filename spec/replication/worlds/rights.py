@@ -58,8 +58,10 @@ class Refusals(World):
         for name, relation in store.relations.items() if self.star else ():
             shown, showed = Counter(relation.shown()), Counter(before.store.relations[name].shown())
             more, less = shown - showed, showed - shown
-            if self.kind.updates and sender not in refused.removals:  # of two values one may go
-                more = Counter(relation.groups().keys() - before.store.relations[name].groups().keys())
+            ambiguous = self.kind.updates or self.forgets  # of two rows the one that was shown may go
+            if ambiguous and not self.kind.separate and sender not in refused.removals:
+                there = {key for key, group in relation.groups().items() if self.kind.winners(group)}
+                more = Counter(there - before.store.relations[name].groups().keys())
             if (sender in refused.inserts and more) or (sender in refused.removals and less):
                 self.wrong.append("a refused write is seen")
 
