@@ -7,6 +7,7 @@ from collections import Counter
 
 from everview.engines.sqlite.rows.taking import forget_log
 from everview.replication.rights.rights import Rights
+from everview.replication.status.report import SyncReport
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.testing.worlds import steps as do
 from everview.testing.worlds.history import Event, written
@@ -151,16 +152,15 @@ def _visit(step: do.Visit, world: World) -> None:
         visit(world, site, step.crash)
 
 
-def visit(world: World, site: Site, crash: int = 0) -> int:
-    """Let a site visit the folder; return how many rows it took and gave."""
-    moved = 0
+def visit(world: World, site: Site, crash: int = 0) -> SyncReport:
+    """Let a site visit the folder, and say what came of it."""
+    report = SyncReport()
     with world.acting(site, crash):
         report = FolderTransport(world.shared).sync(site.replica)
-        moved = report.received_rows + report.sent_rows
         world.counts["rows from files"] += report.received_rows
         world.counts["visits"] += 1
     world.check(site)
-    return moved
+    return report
 
 
 @happen.register
@@ -216,6 +216,26 @@ def _forget(step: do.Forget, world: World) -> None:
         for partition in list(site.store.ledger.partitions.values()):
             world.counts["removals forgotten"] += forget_log(connection, partition.number, step.keep)
         site.store.ledger.forget()
+
+
+@happen.register
+def _host(step: do.Host, world: World) -> None:
+    site = world.sites.get(step.site)
+    if site is None or site.hosts is None or site.fork:
+        return
+    world.network.forget(site.name)
+    site.host(step.more)
+    world.counts["came to host more"] += 1
+    world.check(site)
+
+
+@happen.register
+def _repair(step: do.Repair, world: World) -> None:
+    site = world.sites.get(step.site)
+    if site is not None and not site.fork and step.relation in site.shares:
+        with site.replica.repairing([step.relation]):
+            _sync(do.Sync(step.site, step.peer), world)
+        world.counts["repairs"] += 1
 
 
 @happen.register

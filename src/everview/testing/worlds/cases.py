@@ -136,6 +136,10 @@ class _Generator:
         }
         for fault in sorted(self.faults):
             moves += optional[fault]
+        if self.parts and not self.transfers:
+            moves.append((self.host, 2))
+        if not self.kind:
+            moves.append((lambda: [do.Repair(*self.pair(), rng.choice(self.relations))], 1))
         if self.kind == "liar":
             moves.append((lambda: [do.Lie(self.site(), rng.getrandbits(30))], 12))
             if self.grants:
@@ -236,6 +240,10 @@ class _Generator:
         if self.rng.random() < 0.5:  # it has written before it meets anyone
             steps.append(do.Write(name, self.transaction()))
         return steps
+
+    def host(self) -> list[do.AnyStep]:
+        every = [*self.relations, *sorted(self.program.views)]
+        return [do.Host(self.site(), self.rng.sample(every, self.rng.choice([1, 1, 2])))]
 
     def permit(self) -> list[do.AnyStep]:
         rng = self.rng

@@ -75,7 +75,7 @@ class Network:
 def dial(world: World, site: Site, peer: Site, crash: int = 0) -> Packet | None:
     """Begin an exchange; return its first packet."""
     network, first = world.network, b""
-    network.dialogs.append(Dialog(site.name, peer.name, Exchange(site.replica, peer.name)))
+    network.dialogs.append(Dialog(site.name, peer.name, site.replica.exchange(peer.name)))
     number = len(network.dialogs) - 1
     with world.acting(site, crash):
         first = network.dialogs[number].exchange.open()

@@ -157,6 +157,13 @@ class Site:
         """End the process as its user does."""
         self.replica.close()
 
+    def host(self, more: Collection[str]) -> None:
+        """Start the process again, and host more; of relations it shows now it has seen nothing yet."""
+        self.stop()
+        self.hosts = sorted({*(self.hosts or ()), *more})
+        self.open()
+        self.seen = {name: seen for name, seen in self.seen.items() if name in {**self.shares, **self.hollow}}
+
     # The file.
 
     @property

@@ -108,6 +108,21 @@ class Forget(Step, frozen=True, tag="forget"):
     keep: int = 0
 
 
+class Host(Step, frozen=True, tag="host"):
+    """A site that hosts a part is started again, and hosts more."""
+
+    site: str
+    more: list[str]
+
+
+class Repair(Step, frozen=True, tag="repair"):
+    """A site reads a relation again, whole, in an exchange with a peer."""
+
+    site: str
+    peer: str
+    relation: str
+
+
 class Wait(Step, frozen=True, tag="wait"):
     """Time passes."""
 
@@ -169,7 +184,7 @@ class Lie(Step, frozen=True, tag="lie"):
 
 AnyStep = (
     Write | Load | Sync | Dial | Deliver | Visit | Lose | Partition | Permit | Forget | Wait | Set | Crash
-    | Backup | Restore | Copy | Arrive | Leave | Lie
+    | Backup | Restore | Copy | Arrive | Leave | Lie | Host | Repair
 )  # fmt: skip
 
 

@@ -111,10 +111,10 @@ class FolderTransport:
         self.folder.mkdir(exist_ok=True)
 
     def _found(self, visit: Visit) -> list[Filed]:
-        """Return the files that are there; its own files a site reads through, for nobody else can."""
-        found, own = [], visit.visitor.incarnation
+        """Return the files that are there; its own files a site reads through, for nobody else does."""
+        found, own = [], {visit.visitor.incarnation, *visit.visitor.former}
         for one in self._shelves.files(visit.files.read, visit.skip):
-            if one.writer == own:
+            if one.writer in own:
                 try:
                     self._shelves.verify(one)
                 except (TornFileError, OSError):
