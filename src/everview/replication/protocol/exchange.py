@@ -21,7 +21,7 @@ from everview.replication.protocol.listener import OTHER_PROGRAM, follows
 from everview.replication.rights.rights import ALL
 from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.wire.codec import decode
-from everview.replication.wire.messages import Columns, Message, News, Page
+from everview.replication.wire.messages import Columns, Greeting, Message, News, Page
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
@@ -57,8 +57,8 @@ class Exchange:
         self._introduced = False
         self._gave: set[str] = set()
         """The streams of which rows were given."""
-        self._has_told = False
-        """Whether the first message has said what has changed here."""
+        self._told: Greeting | None = None
+        """The greeting by which the first message has said what has changed here, if it has."""
 
     def open(self, *, introduces: bool = False) -> bytes:
         """Return the first message; it says what the program declares to a peer that runs another."""
@@ -75,7 +75,7 @@ class Exchange:
                 else self._replica.offers.news(connection, read, ALL, self._replica.program)
             )
             news = news if news is not None and (news.places or news.ended) else None
-            self._has_told = news is not None
+            self._told = None if news is None else read
             told = self._replica.message(naming, greeting=greeting, news=news, introduces=introduces)
             return self._sent(told)
 
@@ -192,8 +192,12 @@ class Exchange:
         return self.open() if derived else None
 
     def _asks_at_once(self, message: Message) -> bool:
-        """Whether the first message's news were enough: a listener that has read less does not ask."""
-        return self._has_told and message.ask is not None
+        """Whether the first message's news were enough.
+
+        A listener that has read less does not ask. One that has come to want more asks for what it was told.
+        """
+        told, now = self._told, message.greeting
+        return told is not None and now is not None and message.ask is not None and now.reads == told.reads
 
     def _count(self, page: Page, taken: Outcome) -> None:
         rows = _row_count(page)
