@@ -172,7 +172,7 @@ class Exchange:
             elif message.news is not None and message.greeting is not None:
                 news = replica.offers.news(connection, message.greeting, ALL, message.program)
                 self._given = not news.places
-                if not news.places and (self._has_told or not news.ended):
+                if not news.places and (self._told is not None or not news.ended):
                     news = None
             elif message.ask is None and not self._given:
                 self._given = True  # it wants nothing of what has changed
