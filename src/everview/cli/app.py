@@ -31,6 +31,7 @@ from everview.cli import (
     windows,
     writing,
 )
+from everview.cli.missing import missing_part, told_defect
 from everview.errors import EverviewError
 
 __all__ = ["app"]
@@ -63,9 +64,10 @@ class _Group(TyperGroup):
             _give_up(ctx, error, f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError as error:
             _give_up(ctx, error, "there is not enough memory; for huge files say --batch 100000")
+        except ModuleNotFoundError as error:
+            _give_up(ctx, error, missing_part(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is one line without --debug
-            said = f"{type(error).__name__}: {error}"
-            _give_up(ctx, error, f"this is a defect of Everview ({said}); --debug shows where")
+            _give_up(ctx, error, told_defect(error))
 
 
 def _misunderstood(ctx: typer.Context, error: TyperException) -> NoReturn:
