@@ -76,6 +76,14 @@ def test_a_right_to_write_that_comes_later_loses_nothing(device, server, late, j
     assert sync(device, server, Rights()).sent_rows == 0
 
 
+def test_who_may_write_some_relations_writes_them_again_and_again(device, server):
+    some = Rights(writes=frozenset("g"))
+    for number in range(3):
+        device.insert("g", [(number,)])
+        assert sync(device, server, some).sent_rows == 1
+        assert server.rows("g") == device.rows("g")
+
+
 @pytest.mark.parametrize("late", [*RELATIONS, "joined"])
 def test_a_right_to_read_that_comes_later_brings_the_old_rows(world, server, late):
     device = world.site(

@@ -8,6 +8,8 @@ salt and no slowness. The file is TOML::
     sha256 = "…"               # or token = "…", the token itself
     read = "*"                 # everything, or a list of relations and views
     write = ["visit"]          # everything, or a list of relations and published views
+    insert = ["log"]           # relations of which it may only insert rows
+    delete = ["inbox"]         # relations of which it may only delete rows
     metrics = true             # it may read the metrics
 
 What cannot work is refused, and a view that would stay empty is warned of (see `replication.grants`).
@@ -31,7 +33,7 @@ from everview.server.tokens import hash_of
 
 __all__ = ["Access", "One", "Open", "Tokens"]
 
-FIELDS = {"site", "sha256", "token", "read", "write", "metrics"}
+FIELDS = {"site", "sha256", "token", "read", "write", "insert", "delete", "metrics"}
 HEX = frozenset("0123456789abcdef")
 SHORTEST_TOKEN = 16
 
@@ -156,10 +158,23 @@ class Tokens:
         watches = table.get("metrics", False)
         if not isinstance(watches, bool):
             raise DataError(f"{where}: metrics is true or false")
-        rights = Rights(
-            site, self._allowed(where, table, "read"), self._allowed(where, table, "write"), watches
-        )
-        return _Entry(_hash(where, table), rights)
+        reads, writes = self._allowed(where, table, "read"), self._allowed(where, table, "write")
+        inserts, deletes = self._relations(where, table, "insert"), self._relations(where, table, "delete")
+        if writes is not None:  # who may do both may write
+            writes |= inserts & deletes
+        return _Entry(_hash(where, table), Rights(site, reads, writes, watches, inserts, deletes))
+
+    def _relations(self, where: str, table: Mapping[str, Any], verb: str) -> frozenset[str]:
+        """Relations of which rows may only be inserted, or only deleted; a view has no such rows."""
+        if verb not in table:
+            return frozenset()
+        if table[verb] == "*":
+            raise DataError(f"{where}: {verb} is a list of relations")
+        found = self._allowed(where, table, verb) or frozenset()
+        views = sorted(found & (self._program.views.keys() if self._program is not None else set()))
+        if views:
+            raise DataError(f"{where}: {verb} names {views[0]!r}, which is a view: say write = …")
+        return found
 
     def _allowed(self, where: str, table: Mapping[str, Any], verb: str) -> frozenset[str] | None:
         given = table.get(verb, [])

@@ -174,7 +174,7 @@ class _Handlers:
             raise RefusalError(
                 401, "token", "this needs a token that the server knows", www_authenticate="Bearer"
             )
-        if rights.reads == rights.writes == frozenset() and (of_data or not rights.watches):
+        if rights.reads == frozenset() and not rights.may_write_any and (of_data or not rights.watches):
             raise RefusalError(403, "rights", f"the token of {rights.site} may neither read nor write")
         return rights
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from spec.replication.endings import heard
+from spec.replication.endings import given_up, heard
 from spec.replication.incarnations import renewed
 from spec.replication.kinds import Keyed
 from spec.replication.lattices import Joined, Merged
@@ -113,7 +113,11 @@ class Twins:
     def reborn(self, site, store):
         """A file that was copied or put back, under the incarnation that its site has taken."""
         is_another = store.incarnation != site.incarnation
-        self.stores[site.name] = renewed(opened(store), site.incarnation) if is_another else opened(store)
+        twin = renewed(opened(store), site.incarnation) if is_another else opened(store)
+        ended = {one.incarnation for one in site.replica.endings.told(site.connection, 0)}
+        if store.incarnation in ended - {lost for lost, _ in store.ended}:
+            twin = given_up(twin, store.incarnation, BOTH)
+        self.stores[site.name] = twin
 
     def visit(self, site):
         """Read what all have left in the folder; of a view they do once one of its hosts has been there."""

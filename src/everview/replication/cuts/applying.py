@@ -18,7 +18,13 @@ from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import number_of, site_of
 from everview.engines.sqlite.rows.ledger import Partition
-from everview.engines.sqlite.rows.refusals import not_the_owners, note_refused, without_successor
+from everview.engines.sqlite.rows.permits import Permit, restore
+from everview.engines.sqlite.rows.refusals import (
+    not_the_owners,
+    note_refused,
+    text_of,
+    without_successor,
+)
 from everview.engines.sqlite.rows.serving import Mode, Removals, Rows
 from everview.engines.sqlite.rows.taking import Part, Taking, trim_log, undo
 from everview.engines.sqlite.windows.closing import TOO_LATE
@@ -92,7 +98,7 @@ def apply(
     led = {one.place.stream: (named.vector(one.vector, numbers), one.whole) for one in inputs}
     if not replica.endings.fits(connection, led):
         return Outcome.BEYOND
-    applying = _Applying(replica, connection, last, columns, named, staging, repairs)
+    applying = _Applying(replica, connection, last, columns, named, staging, repairs, rights)
     pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
     for share, own in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):
         if share.place.stream in written and not share.place.value:
@@ -121,6 +127,7 @@ class _Applying:
     named: Named
     staging: Pages
     repairs: frozenset[str]
+    rights: Rights
 
     def take(self, share: Share, columns: Columns, written: str) -> None:
         """Apply what the cut has of a partition; the store's own rows of it are written in a stream."""
@@ -132,7 +139,8 @@ class _Applying:
             self._alarm(share, "is said by %s to have more of this store than it wrote")
             return
         removals = _removals(share, columns, self.named)
-        part = Part(stored, partition, vector, removals, share.place.stream in self.repairs)
+        permit = self._permit(stored)
+        part = Part(stored, partition, vector, removals, share.place.stream in self.repairs, permit)
         taking = Taking(connection, replica.writing.commit, part)
         refused, late = self._take_rows(share, stored, part, taking)
         digest = taking.finish()
@@ -142,6 +150,8 @@ class _Applying:
             self._undo(stored, partition, refused, why)
         if late := [one for one in late if one not in refused]:
             self._undo(stored, partition, late, TOO_LATE)
+        if permit is not None:
+            self._limit(stored, partition, permit)
         self._compare(share, digest, vector, partition.number)
         trim_log(connection, stored, partition.number)
         if replica.closing is not None and share.place.stream == CLOSED:
@@ -226,13 +236,40 @@ class _Applying:
             replica.store.engine.insert(self.connection, stored.stream, lost, commit, collect)
             serving.forget_digest(self.connection, partition.number)
 
+    def _permit(self, stored: StoredRows) -> Permit | None:
+        """What decides which changes stay; None where the sender may insert and delete."""
+        stream, rights = stored.stream, self.rights
+        inserts, deletes = rights.may_insert(stream), rights.may_delete(stream)
+        if (inserts and deletes) or stream not in self.replica.store.program.relations:
+            return None
+        return Permit(self.connection, stored, inserts=inserts, deletes=deletes)
+
+    def _limit(self, stored: StoredRows, partition: Partition, permit: Permit) -> None:
+        """Undo what the sender may not do, so that all agree, the sender, too."""
+        replica, connection, sender = self.replica, self.connection, self.named
+        may, refused = "insert" if self.rights.may_insert(stored.stream) else "delete", permit.refused()
+        why = f"{sender.name or sender.sender} may only {may} rows of {stored.stream}"
+        back = permit.lost()
+        if refused:
+            self._undo(stored, partition, refused, why)
+        if not back:
+            return
+        dots = restore(connection, replica.writing.commit, stored, partition, [row for row, _ in back])
+        self._carry((stored.delta,))
+        shown = (one for one in zip(dots, back, strict=True) if one[1][1])
+        told = {dot: text_of(stored, row) for dot, (row, _) in shown}
+        now_us, reads = replica.store.environment.now_us(), self.rights.may_read(stored.stream)
+        note_refused(connection, stored, told, why, replica.store.name, now_us)
+        replica.refusals.note(sender.sender, stored.stream, told.items() if reads else (), why)
+        _LOG.warning("%d rows of %s were added again: %s", len(back), stored.stream, why)
+
     def _undo(self, stored: StoredRows, partition: Partition, dots: list[int], why: str) -> None:
         """Remove rows again that may not be here, and remember them for the answer."""
         store, sender = self.replica.store, self.named.name or self.named.sender
         note_refused(self.connection, stored, dots, why, store.name, store.environment.now_us())
         undo(self.connection, self.replica.writing.commit, stored, partition, dots)
         self._carry((stored.delta,))
-        self.replica.refusals.note(self.named.sender, stored.stream, dots, why)
+        self.replica.refusals.note(self.named.sender, stored.stream, ((dot, "") for dot in dots), why)
         _LOG.warning("%d rows of %s from %s were refused: %s", len(dots), stored.stream, sender, why)
 
     def _compare(self, share: Share, digest: tuple[int, int], vector: dict[int, int], partition: int) -> None:

@@ -83,9 +83,7 @@ class Listener:
             now_us = replica.store.environment.now_us()
             replica.heard.note(named.sender, named.name, message.greeting, replica.incarnation, now_us)
             with replica.telling() as connection:
-                behind = rights.writes != frozenset() and replica.identity.is_behind(
-                    connection, message.greeting
-                )
+                behind = rights.may_write_any and replica.identity.is_behind(connection, message.greeting)
             if behind:
                 replica.go_back(rights)
         with replica.telling() as connection:
@@ -105,7 +103,7 @@ class Listener:
         columns: list[Columns] = []
         if message.greeting is not None:
             news = replica.offers.news(connection, message.greeting, rights, message.program)
-        if message.news is not None and follows(connection, sender, message.news):
+        if message.news is not None and follows(connection, sender + rights.writer, message.news):
             ask = replica.questions.ask(connection, sender, message.news, naming, message.program, rights)
         elif taken is Outcome.STAGED:
             ask = replica.questions.ask_on(connection, sender, naming, message.program, rights)

@@ -16,6 +16,9 @@ class Rights:
     writes: frozenset[str] | None = None
     watches: bool = False
     """Whether it may read the metrics of a server, which name everybody."""
+    inserts: frozenset[str] = frozenset()
+    deletes: frozenset[str] = frozenset()
+    """Relations of which it may only insert rows, or only delete them: to update one takes both."""
 
     @property
     def are_limited(self) -> bool:
@@ -25,15 +28,30 @@ class Rights:
     @property
     def writer(self) -> str:
         """What sets sites that may write the same apart from others: empty where they may write all."""
-        return "" if self.writes is None else f"/{','.join(sorted(self.writes))}"
+        if self.writes is None:
+            return ""
+        return f"/{','.join(sorted(self.writes | self.inserts | self.deletes))}"
+
+    @property
+    def may_write_any(self) -> bool:
+        """Whether there is anything that it may write."""
+        return self.writes is None or bool(self.writes | self.inserts | self.deletes)
 
     def may_read(self, stream: str) -> bool:
         """Whether a stream is sent to it."""
         return self.reads is None or view_of(stream) in self.reads
 
     def may_write(self, stream: str) -> bool:
-        """Whether a stream is taken from it."""
-        return self.writes is None or view_of(stream) in self.writes
+        """Whether a stream is taken from it; what it may not insert or delete there is undone."""
+        return self.may_insert(stream) or self.may_delete(stream)
+
+    def may_insert(self, stream: str) -> bool:
+        """Whether rows may be added to a stream."""
+        return self.writes is None or view_of(stream) in self.writes | self.inserts
+
+    def may_delete(self, stream: str) -> bool:
+        """Whether rows may be removed from a stream."""
+        return self.writes is None or view_of(stream) in self.writes | self.deletes
 
 
 ALL = Rights(watches=True)

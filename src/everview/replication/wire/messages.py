@@ -185,6 +185,8 @@ class Undone(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     site: Count
     number: Number
     why: Annotated[str, msgspec.Meta(max_length=1000)]
+    row: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    """What it says, of a row that was removed and is there again, if its remover may read it."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from everview.engines.sqlite.rows.extremes import GreatestRows, LeastRows
 from everview.engines.sqlite.rows.keyed import KeyedRows
 from everview.engines.sqlite.rows.lattices import Join, LatticeRows
 from everview.engines.sqlite.rows.merged import MergedRows
+from everview.engines.sqlite.rows.permits import PERMITS
 from everview.engines.sqlite.rows.sets import SetRows
 from everview.engines.sqlite.rows.taking import TAKING
 from everview.language.relations import Relation, Semantics
@@ -43,7 +44,7 @@ def lattice_rows(circuit: Circuit, relation: Relation, name: str, join: Join) ->
 
 
 def _declared(circuit: Circuit, relation: Relation, name: str, kind: type[Kind]) -> Kind:
-    circuit.temporary.update({**TEMPORARY, **TAKING})
+    circuit.temporary.update({**TEMPORARY, **TAKING, **PERMITS})
     extra = kind.extras_of(relation)
     unique = relation.key_positions if relation.is_keyed else None
     own = [f"{column} {kind.extra_type}" for column in extra]

@@ -107,19 +107,23 @@ def note_refused(
         ).fetchone()
         if found is not None:
             *cells, _, writer = found
-            text = json.dumps(_named(stored, cells), default=str)
-            connection.execute(
-                f"INSERT INTO {REFUSED} (stream, row, why, writer, refused_by, noticed_us) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (stored.stream, text, why, writer, by, now_us),
-            )
+            note_row(connection, Refused(stored.stream, text_of(stored, cells), why, writer, by, now_us))
             count += 1
-    connection.execute(f"DELETE FROM {REFUSED} WHERE number <= (SELECT max(number) FROM {REFUSED}) - {KEPT}")
     return count
 
 
-def _named(stored: StoredRows, cells: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(stored.relation.columns, cells, strict=True))
+def note_row(connection: sqlite3.Connection, row: Refused) -> None:
+    """Remember a row, held or not, as refused; of many the last."""
+    connection.execute(
+        f"INSERT INTO {REFUSED} (stream, row, why, writer, refused_by, noticed_us) VALUES (?, ?, ?, ?, ?, ?)",
+        row,
+    )
+    connection.execute(f"DELETE FROM {REFUSED} WHERE number <= (SELECT max(number) FROM {REFUSED}) - {KEPT}")
+
+
+def text_of(stored: StoredRows, cells: Sequence[Any]) -> str:
+    """Return a row as people read it."""
+    return json.dumps(dict(zip(stored.relation.columns, cells, strict=False)), default=str)
 
 
 def refused(connection: sqlite3.Connection) -> Iterator[Refused]:

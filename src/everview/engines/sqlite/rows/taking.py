@@ -17,6 +17,7 @@ from everview.engines.sqlite.circuits.names import internal
 from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, name_gone
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, VECTORS, Partition, vector
+from everview.engines.sqlite.rows.permits import Permit
 from everview.engines.sqlite.rows.refusals import taken_from_owner
 from everview.engines.sqlite.rows.serving import (
     NO_DIGEST,
@@ -58,6 +59,8 @@ class Part:
     removals: Removals
     repairs: bool = False
     """Whether all that the sender has seen is taken from it anew, whatever is here."""
+    permit: Permit | None = None
+    """What the sender may not do with the rows, if there is such a thing."""
 
 
 class Taking:
@@ -94,6 +97,8 @@ class Taking:
         else:
             return False
         held = part.stored.gone_rows()
+        if part.permit is not None:
+            part.permit.lose()
         self._went = self._sum(held)
         self.lost = taken_from_owner(connection, part.stored, self._commit.name, self.had, part.vector)
         if part.partition.is_logged and not self._repairs:
@@ -139,6 +144,8 @@ class Taking:
             left_out.append(f"NOT {_IS_LIVE}")
         elif not self._gone.isdisjoint(rows.dots):
             left_out.append(f"dot IN (SELECT dot FROM {GONE})")
+        if part.permit is not None:
+            part.permit.come(rows.dots, self.had)
         arrived = Arrived(rows.columns, rows.dots, self._commit.version)
         count, digest = part.stored.merge(connection, arrived, unless=" OR ".join(left_out))
         self._came.append(digest)
