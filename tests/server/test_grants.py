@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from everview import Program, Site
+from everview import DataError, Program, Site
 from everview.replication.rights.grants import lacking
 from everview.replication.rights.rights import Rights
 from everview.replication.transports.memory import MemoryTransport
@@ -163,3 +163,31 @@ def test_a_view_that_needs_more_is_warned_of_and_allowed(tokens, caplog):
         tokens('["busy"]', "[]")
         access.rights(tokens.header)
     assert [record.message.count("sightings") for record in caplog.records] == [2]
+
+
+def half(tmp_path, more):
+    path, (token, digest) = tmp_path / "tokens.toml", make_token()
+    path.write_text(f'[[token]]\nsite = "device"\nsha256 = "{digest}"\n{more}\n', "utf-8")
+    return Tokens(path, program=PROGRAM).rights(f"Bearer {token}")
+
+
+def test_a_token_may_insert_or_delete_alone(tmp_path):
+    rights = half(tmp_path, 'read = "*"\ninsert = ["litter", "counts"]\ndelete = ["sightings", "counts"]')
+    assert [rights.may_insert(one) for one in ("litter", "counts", "sightings")] == [True, True, False]
+    assert [rights.may_delete(one) for one in ("litter", "counts", "sightings")] == [False, True, True]
+    assert all(map(rights.may_write, ("litter", "counts", "sightings")))
+    assert not rights.may_write("news")
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ('insert = "*"', "insert is a list of relations"),
+        ('insert = ["seen"]', "insert names 'seen', which is a view"),
+        ('delete = ["nothing"]', "delete names 'nothing', which is not in the program"),
+        ("delete = 3", 'delete is "[*]" or a list of names'),
+    ],
+)
+def test_only_of_relations_rows_are_inserted_or_deleted(tmp_path, more, problem):
+    with pytest.raises(DataError, match=problem):
+        half(tmp_path, more)

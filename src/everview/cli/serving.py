@@ -112,7 +112,25 @@ def token(
             "--write",
             metavar="NAME",
             help="What it may write; repeated, or *.",
-            show_default="* if it may read everything, else nothing",
+            show_default="* if it may read everything and no right is limited, else nothing",
+        ),
+    ] = None,
+    insert: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--insert",
+            metavar="NAME",
+            help="A relation of which it may only insert rows; repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    delete: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--delete",
+            metavar="NAME",
+            help="A relation of which it may only delete rows; repeated.",
+            show_default=False,
         ),
     ] = None,
     program: Annotated[
@@ -138,9 +156,11 @@ def token(
     from everview.server.tokens import make_token  # noqa: PLC0415
 
     reads = _names(read, [] if metrics else "*")
-    writes = _names(write, [] if metrics or reads != "*" else "*")
-    rights = {"read": reads, "write": writes}
-    check_grant(site, reads, writes, None if program is None else loaded_program(program))
+    halves = {verb: names for verb, names in (("insert", insert), ("delete", delete)) if names}
+    writes = _names(write, [] if metrics or halves or reads != "*" else "*")
+    rights = {"read": reads, "write": writes, **halves}
+    parsed = None if program is None else loaded_program(program)
+    check_grant(site, reads, writes, parsed, relations=[*(insert or []), *(delete or [])])
     made, digest = make_token()
     if as_json:
         print_json({"token": made, "site": site, "sha256": digest, **rights, "metrics": metrics})

@@ -8,6 +8,8 @@ from tests.engines.sqlite.windows.worlds import World, check_digests, opened_as
 
 from everview import Program
 from everview.engines.sqlite.rows.lineage import Lineage
+from everview.replication.rights.rights import Rights
+from everview.replication.transports.memory import MemoryTransport
 
 PROGRAM = Program.parse("""
     CREATE TABLE r (id BIGINT NOT NULL);
@@ -48,6 +50,11 @@ def held(*sites):
     assert all(one == found[0] for one in found)
     assert all(rows == found[0]["r"] for rows in found[0].values())
     return found[0]["r"]
+
+
+def read_only(reader, site):
+    """A sync of a site that may write nothing."""
+    return MemoryTransport(site.replica, site.name, Rights(writes=frozenset())).sync(reader.replica)
 
 
 def who(site):
@@ -142,6 +149,27 @@ def test_who_goes_back_unnoticed_is_found_out_and_keeps_all_it_wrote(
     b.sync(c)
     assert held(a, b, c) == expected
     check_digests(a, b, c)
+
+
+def test_a_reader_that_has_seen_a_later_state_is_told_of_and_changes_nothing(open_site, tmp_path):
+    a, reader = open_site("a"), open_site("reader")
+    write(a, 1)
+    read_only(reader, a)
+    a.close()
+    put_back(tmp_path / "a.db", tmp_path / "kept", beside=True)
+    a = open_site("a")
+    write(a, 2)
+    read_only(reader, a)
+    a.close()
+    put_back(tmp_path / "kept", tmp_path / "a.db", beside=True)
+    a = open_site("a")
+    before, head = who(a), a.replica.head
+    write(a, 3)
+    for _ in range(2):
+        read_only(reader, a)
+    assert (who(a), a.replica.head) == (before, head + len(RELATIONS))
+    assert a.status()["replication"]["readers_ahead"] == ["reader"]
+    assert {one["relation"] for one in reader.status()["replication"]["alarms"]} == set(RELATIONS)
 
 
 def test_who_went_back_unnoticed_and_is_put_back_again_is_noticed(open_site, tmp_path):

@@ -83,9 +83,12 @@ class Listener:
             now_us = replica.store.environment.now_us()
             replica.heard.note(named.sender, named.name, message.greeting, replica.incarnation, now_us)
             with replica.telling() as connection:
-                behind = rights.may_write_any and replica.identity.is_behind(connection, message.greeting)
-            if behind:
+                behind = replica.identity.is_behind(connection, message.greeting)
+            if behind and rights.may_write_any:
                 replica.go_back(rights)
+            elif behind and replica.heard.warn(named.sender, named.name):  # it may lie: nothing is stored
+                who, path = named.name or named.sender, replica.store.path
+                _LOG.warning("%s, which may only read, has seen a later state of %s", who, path)
         with replica.telling() as connection:
             return self._told(connection, message, named.sender, taken, rights)
 

@@ -315,6 +315,7 @@ class Replica:
             store, connection = self.store, self.store.writer.connection
             found = replication_status(connection)
             now_us = store.environment.now_us()
+            found["readers_ahead"] = sorted(name or one for one, name in self.heard.ahead.items())
             found |= publication_status(store.engine, connection, store.ledger.site, now_us)
             return found if self.closing is None else found | {"windows": self.closing.status()}
 

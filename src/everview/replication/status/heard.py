@@ -16,12 +16,17 @@ __all__ = ["Heard"]
 MOST = 10_000
 """How many sites are remembered: those that were heard of last."""
 
+MOST_AHEAD = 100
+"""Of so many it is said that they know a later state; any of them may lie."""
+
 
 @dataclass(slots=True)
 class Heard:
     """The sites that have greeted this one, those that were heard of last at the end."""
 
     _sites: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    ahead: dict[str, str] = field(default_factory=dict)
+    """Sites that may only read and have read what is not here → their names. This store may have gone back."""
     greetings: dict[str, Greeting] = field(default_factory=dict)
     """What others whom this store has dialled have said last of how far they have read it."""
 
@@ -40,6 +45,13 @@ class Heard:
             self.greetings[sender] = greeting
             if len(self.greetings) > MOST:
                 del self.greetings[next(iter(self.greetings))]
+
+    def warn(self, sender: str, name: str) -> bool:
+        """Note that a site which may only read knows a later state; return whether that is news."""
+        is_news = sender not in self.ahead and len(self.ahead) < MOST_AHEAD
+        if is_news:
+            self.ahead[sender] = name
+        return is_news
 
     def has(self, sender: str, version: int) -> None:
         """Count what a site was sent as taken, until it says otherwise; where it lacks nothing, too."""
