@@ -26,7 +26,7 @@ class Heard:
 
     _sites: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     ahead: dict[str, str] = field(default_factory=dict)
-    """Sites that may only read and have read what is not here → their names. This store may have gone back."""
+    """Sites that may only read and have read what is not here → names: perhaps this store has gone back."""
     greetings: dict[str, Greeting] = field(default_factory=dict)
     """What others whom this store has dialled have said last of how far they have read it."""
 
