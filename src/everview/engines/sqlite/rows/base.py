@@ -24,7 +24,8 @@ from everview.engines.sqlite.circuits.statetable import StateTable, key_terms, s
 from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_columns
 from everview.engines.sqlite.parts import COUNT, PartColumn, Row, value
 from everview.engines.sqlite.rows.commit import Commit
-from everview.engines.sqlite.rows.digests import sums, term
+from everview.engines.sqlite.rows.digests import sum_columns, sums, term
+from everview.engines.sqlite.rows.dots import site_of
 from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition, log
 from everview.engines.sqlite.rows.staging import pour, stage
 from everview.language.relations import Relation, Semantics
@@ -236,9 +237,20 @@ class StoredRows(ABC):
             connection.execute(f"DELETE FROM {self.delta} WHERE rowid > ? AND ({unless})", (before,))
         digest = (0, 0)
         if self.is_summed:
-            rows = f"SELECT d.dot, {self.term('d')} AS term FROM {self.delta} AS d WHERE d.rowid > {before}"
-            digest = connection.execute(sums(rows, SITES)).fetchone()
+            digest = self._digest(connection, arrived, before, is_whole=not unless)
         return self._take(connection, before, arrived), digest
+
+    def _digest(
+        self, connection: sqlite3.Connection, arrived: Arrived, before: int, *, is_whole: bool
+    ) -> tuple[int, int]:
+        """Return the digest of staged rows; mostly all of a page came from one site and were staged."""
+        dots = arrived.dots
+        if is_whole and site_of(min(dots, default=0)) == site_of(max(dots, default=0)):
+            salt = connection.execute(_SALT, (site_of(dots[0]),)).fetchone() if dots else (0,)
+            return sum_columns(self.relation.schema, arrived.columns, dots, *salt)
+        rows = f"SELECT d.dot, {self.term('d')} AS term FROM {self.delta} AS d WHERE d.rowid > {before}"
+        found: tuple[int, int] = connection.execute(sums(rows, SITES)).fetchone()
+        return found
 
     @abstractmethod
     def _take(self, connection: sqlite3.Connection, before: int, arrived: Arrived) -> int:
@@ -312,6 +324,8 @@ class StoredRows(ABC):
             [f"{right}.{c}" for c in self.table.columns],
         )
 
+
+_SALT = f"SELECT salt FROM {SITES} WHERE number = ?"
 
 _IN_RANGE = "ON r.dot BETWEEN g.low AND g.high"
 

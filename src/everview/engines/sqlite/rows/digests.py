@@ -11,6 +11,7 @@ import sqlite3
 import struct
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 from zlib import crc32
 
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
@@ -61,6 +62,36 @@ def _rest(field: Field, cell: str) -> str:
     else:
         found = f"everview_crc({cell}) % {PRIME}"
     return f"ifnull({found}, -1) + 1" if field.nullable else found
+
+
+def sum_columns(
+    schema: Sequence[Field], columns: Sequence[Sequence[Any]], dots: Sequence[int], salt: int
+) -> tuple[int, int]:
+    """Return both sums over rows of one site that are not stored yet, given as columns.
+
+    They are what `sums` finds of the terms of `term`: a remainder of a sum may be taken once at the end.
+    """
+    numbers = sum(dots) - len(dots) * (dots[0] >> SHIFT << SHIFT) if dots else 0
+    terms, width = 0, len(schema)
+    for place, column in enumerate(columns):
+        factor = place + 1 if place < width else width - place - 1
+        total = _total(schema[place], column) if place < width else sum(column)
+        terms += total * pow(_FACTORS, factor, PRIME)
+    return numbers * salt % PRIME, (numbers + terms) * salt % PRIME
+
+
+def _total(field: Field, column: Sequence[Any]) -> int:
+    """What `_rest` adds up to in a column, but for multiples of the prime."""
+    count = 0
+    if field.nullable:
+        column = [value for value in column if value is not None]
+        count = len(column)
+    kind = column_type(field.type)
+    if kind == "INTEGER":
+        integers: Sequence[int] = column
+        return sum(integers) + count
+    rests = map(crc32, map(str.encode, column)) if kind == "TEXT" else filter(None, map(_crc, column))
+    return sum(rests) + count
 
 
 def sums(rows: str, sites: str) -> str:
