@@ -62,7 +62,9 @@ class GroupedRows(StoredRows):
     def _log_seen(self, connection: sqlite3.Connection, base: int, commit: Commit, where: str = "1") -> None:
         """Log the rows of staged keys that are replaced or removed, and forget those that are held beside."""
         _, partition = self.partition(connection, commit)
-        crowded = self.is_crowded(connection)
+        crowded = partition.is_crowded
+        if crowded is None:  # only a cut makes it so, and after a cut all partitions are read again
+            crowded = partition.is_crowded = self.is_crowded(connection)
         if not partition.is_logged and not crowded:
             return
         pairs = f"{self.delta} AS d CROSS JOIN {self.table.name} AS r ON {self.on('r', 'd')}"

@@ -68,6 +68,7 @@ class Taking:
 
     def __init__(self, connection: sqlite3.Connection, commit: Commit, part: Part) -> None:
         self._connection, self._commit, self._part = connection, commit, part
+        part.partition.is_crowded = None  # it may come to be
         had = vector(connection, part.partition.number)
         # Who has not seen what was removed here would bring it back.
         self._repairs = part.repairs and includes(part.vector, had)
