@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import add, ne
 from typing import TYPE_CHECKING, Protocol
 
+from everview.engines.sqlite.connections import lengthen_log
 from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import number_of, site_of
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from everview.replication.rights.rights import Rights
 
 __all__ = ["Outcome", "Pages", "apply"]
+
+_TOGETHER = 100_000
+"""So many rows go through the views at once: more of them meet in one page of a view, and in one group."""
 
 _LOG = logging.getLogger("everview")
 
@@ -113,6 +117,7 @@ def apply(
         peers.note_cursor(connection, named.sender + rights.writer, read, news.scope)
     if replica.closing is not None:
         replica.closing.heard(share.place.stream for share in page.shares)
+    lengthen_log(connection)
     return Outcome.APPLIED
 
 
@@ -164,20 +169,27 @@ class _Applying:
         closing, changed = self.replica.closing, taking.remove()
         refused: list[int] = []
         late: list[int] = []
+        staged = 0
         for rows in self._rows(share, stored, taking.had):
             taking.add(rows)
             refused += not_the_owners(self.connection, stored, rows)
             if closing is not None and not part.repairs:
                 late += closing.too_late(stored, rows, taking.had)
-            if changed:
-                stored.net(self.connection)
-            changed = False
-            self._carry((stored.delta,))
-        if changed:
-            self._carry((stored.delta,))
+            staged += len(rows.dots)
+            if staged >= _TOGETHER:
+                self._carry_rows(stored, nets=changed)
+                changed, staged = False, 0
+        if changed or staged:
+            self._carry_rows(stored, nets=changed and staged > 0)
         if followed := stored.follow(self.connection):
             self._carry(followed)
         return refused, late
+
+    def _carry_rows(self, stored: StoredRows, *, nets: bool) -> None:
+        """Carry what rows that went and came have changed; of a row that did both nothing is left."""
+        if nets:
+            stored.net(self.connection)
+        self._carry((stored.delta,))
 
     def _carry(self, deltas: tuple[str, ...]) -> None:
         """Carry what has changed through all views."""

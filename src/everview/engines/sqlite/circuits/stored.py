@@ -19,7 +19,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
     def statements(changed: Changed) -> list[Statement]:
         parts = live(branches, changed)
         if change not in circuit.demanded:
-            return _upsert(table, united(parts, source.schema))
+            return _upsert(table, united(parts, source.schema), is_sorted=bool(changed.many))
         rows = consolidated(parts, source.schema)
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
@@ -57,7 +57,7 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     def statements(changed: Changed) -> list[Statement]:
         parts = live(branches, changed)
         if change not in circuit.demanded:
-            return _upsert(table, united(parts, source.schema))
+            return _upsert(table, united(parts, source.schema), is_sorted=bool(changed.many))
         rows = consolidated(parts, source.schema)
         x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
         turns = (
@@ -81,6 +81,9 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
     return Node(source.schema, delta, lambda: [from_table(circuit.names, table.name, names)], is_set=True)
 
 
-def _upsert(table: StateTable, rows: str) -> list[Statement]:
-    """Add rows to the table. Equal ones add up there: to sort them first would take longer."""
+def _upsert(table: StateTable, rows: str, *, is_sorted: bool = False) -> list[Statement]:
+    """Add rows to the table, where equal ones add up. Many are sorted first: so each page is met once."""
+    key = ", ".join(table.key())
+    if is_sorted and key:
+        rows = f"SELECT * FROM ({rows}) ORDER BY {key}"
     return [Statement(table.upsert(rows, ["w = w + excluded.w"])), Statement(table.sweep(), sweeps=True)]
