@@ -231,8 +231,9 @@ def _host(step: do.Host, world: World) -> None:
 
 @happen.register
 def _repair(step: do.Repair, world: World) -> None:
-    site = world.sites.get(step.site)
-    if site is not None and not site.fork and step.relation in site.shares:
+    """Who repairs greets as a stranger: by that alone nobody finds out that a store went back."""
+    site, peer = world.sites.get(step.site), world.sites.get(step.peer)
+    if site and peer and not (site.fork or peer.fork) and step.relation in site.shares:
         with site.replica.repairing([step.relation]):
             _sync(do.Sync(step.site, step.peer), world)
         world.counts["repairs"] += 1
