@@ -28,6 +28,7 @@ SLICE = {
     "recursion": 0,  # 1,000 are in tests/engines/sqlite/recursion
     "recursion_hub": 0,  # 12 are in tests/hub/test_recursing.py
     "recursion_spark": 0,  # 25 programs are in tests/hub/test_rules.py
+    "rule": 0,  # 300 of each kind are in tests/spec
     "simulation": 5,
     "three_engines": 0,  # 300 pairs are in tests/engines/three
     "trips": 0,  # one kill is in tests/hub/test_trips.py

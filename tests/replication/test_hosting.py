@@ -42,35 +42,6 @@ def fill(site):
 # Late.
 
 
-@pytest.mark.parametrize("late", sorted(RELATIONS))
-def test_a_relation_hosted_late_gets_its_old_rows(open_site, late):
-    a, b = open_site("a"), open_site("b", RELATIONS - {late})
-    fill(a)
-    a.sync(b)
-    with pytest.raises(ev.DataError, match="not hosted here"):
-        b.rows(late)
-    b = open_site("b", {late})
-    assert b.rows(late) == []
-    b.sync(a)
-    assert b.rows(late) == a.rows(late) != []
-    assert_same(a, b)
-    b.insert(late, [(100, 100) if late == "r" else (100, "new") if late == "k" else (100,)])
-    b.sync(a)
-    assert_same(a, b)
-    assert quiet(a, b)
-
-
-@pytest.mark.parametrize("late", VIEWS)
-def test_a_view_hosted_late_is_filled(open_site, late):
-    a, b = open_site("a"), open_site("b", {"g"})
-    fill(a)
-    a.sync(b)
-    b = open_site("b", {late})
-    b.sync(a)
-    assert b.rows(late) == a.rows(late) != []
-    assert quiet(a, b)
-
-
 @pytest.mark.parametrize("view", ["joined", "either", "counted"])
 def test_a_view_whose_inputs_come_to_be_hosted_later(open_site, view):
     a, b, c = open_site("a"), open_site("b", {view}), open_site("c", {view})
@@ -90,17 +61,6 @@ def test_a_view_whose_inputs_come_to_be_hosted_later(open_site, view):
     talk(a, b, c)
     assert_same(a, b, c)
     assert quiet(b, c)
-
-
-def test_only_some_inputs_come_to_be_hosted(open_site):
-    a, b = open_site("a"), open_site("b", {"joined"})
-    fill(a)
-    b.sync(a)
-    b = open_site("b", {"r"})
-    b.sync(a)
-    b.insert("r", [(4, 2)])
-    talk(a, b)
-    assert b.rows("joined") == a.rows("joined") == [(1, "one"), (3, "two"), (4, "two")]
 
 
 # Views over received views.

@@ -1,4 +1,4 @@
-"""Rights: what a token lets a site read and write, rights that come later, and rows of owners."""
+"""Rights: what a token lets a site read and write."""
 
 import pytest
 from tests.replication.sites import World
@@ -17,14 +17,6 @@ PROGRAM = ev.Program.parse("""
     CREATE MATERIALIZED VIEW joined AS SELECT r.a, k.v FROM r JOIN k ON r.a = k.id;
 """)
 RELATIONS = ("r", "k", "g", "w")
-
-OWNED = ev.Program.parse("""
-    CREATE TABLE s (site TEXT NOT NULL, a BIGINT) WITH (owner = 'site');
-    CREATE TABLE k (site TEXT, id BIGINT, v TEXT, PRIMARY KEY (site, id)) WITH (owner = 'site');
-    CREATE TABLE g (site TEXT NOT NULL, a BIGINT) WITH (owner = 'site', semantics = 'bag');
-    CREATE TABLE w (site TEXT NOT NULL, a BIGINT) WITH (owner = 'site', semantics = 'add_wins');
-    CREATE MATERIALIZED VIEW n AS SELECT site, count(*) AS n FROM s GROUP BY site;
-""")
 
 
 @pytest.fixture
@@ -51,55 +43,6 @@ def write(site, number):
     site.insert("k", [(number, site.name)])
     site.insert("g", [(number,), (number,)])
     site.insert("w", [(number,)])
-
-
-@pytest.mark.parametrize("late", RELATIONS)
-@pytest.mark.parametrize("joined", [False, True])
-def test_a_right_to_write_that_comes_later_loses_nothing(device, server, late, joined):
-    if joined:
-        sync(device, server, Rights())
-    write(device, 1)
-    write(server, 2)
-    some = Rights(writes=frozenset(RELATIONS) - {late})
-    for _ in range(2):
-        sync(device, server, some)
-    for name in RELATIONS:
-        there = {row[0] for row in server.rows(name)}
-        assert there == ({2} if name == late else {1, 2}), name
-        assert {row[0] for row in device.rows(name)} == {1, 2}
-    device.delete(late, [device.rows(late)[-1]])
-    write(device, 3)
-    sync(device, server, some)
-    sync(device, server, Rights())
-    for name in (*RELATIONS, "joined"):
-        assert server.rows(name) == device.rows(name) != [], name
-    assert sync(device, server, Rights()).sent_rows == 0
-
-
-def test_who_may_write_some_relations_writes_them_again_and_again(device, server):
-    some = Rights(writes=frozenset("g"))
-    for number in range(3):
-        device.insert("g", [(number,)])
-        assert sync(device, server, some).sent_rows == 1
-        assert server.rows("g") == device.rows("g")
-
-
-@pytest.mark.parametrize("late", [*RELATIONS, "joined"])
-def test_a_right_to_read_that_comes_later_brings_the_old_rows(world, server, late):
-    device = world.site(
-        "device", program=PROGRAM, hosts=set(RELATIONS) if late != "joined" else {"joined", "g"}
-    )
-    write(server, 1)
-    server.delete("r", [(1,)])
-    write(server, 2)
-    some = Rights(reads=frozenset({*RELATIONS, "joined"}) - {late})
-    for _ in range(2):
-        sync(device, server, some)
-    assert device.rows(late) == []
-    write(server, 3)
-    sync(device, server, Rights())
-    assert device.rows(late) == server.rows(late) != []
-    assert sync(device, server, Rights()).received_rows == 0
 
 
 def test_a_site_without_the_right_to_a_view_or_its_input_hears_nothing_of_it(world, server):
@@ -169,6 +112,3 @@ def test_rights_that_come_later_over_http(device, server, tmp_path):
     assert [server.rows(name) for name in RELATIONS] == [device.rows(name) for name in RELATIONS]
     assert [len(server.rows(name)) for name in RELATIONS] == [2, 2, 4, 2]
     assert (report.sent_rows, report.received_rows) == (0, 0)
-
-
-# Owners.

@@ -1,8 +1,5 @@
 """Random worlds of every kind go right; with a rule left out, some world goes wrong."""
 
-import subprocess
-import sys
-
 import pytest
 from spec.replication.rules import Rule, without
 from spec.replication.worlds.registry import WORLDS
@@ -56,24 +53,6 @@ def test_a_rule_that_is_left_out_is_noticed(rule):
 
 def test_every_rule_is_left_out_somewhere():
     assert NOTICED.keys() | TOLD == set(Rule)
-
-
-def test_many_worlds_from_the_command_line():
-    command = [
-        sys.executable,
-        "-m",
-        "spec.replication.worlds",
-        "--runs",
-        "3",
-        "--kind",
-        "views",
-        "--seed",
-        "9",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "views: 3 worlds in " in done.stdout
-    assert ", 0 wrong" in done.stdout
 
 
 def goes_wrong(kind, seed):

@@ -1,4 +1,4 @@
 """Random worlds for the specification, with an exact oracle.
 
-Run them by `python -m spec.replication.worlds --runs 1000`.
+Run them by `make long AREA=rule CASES=1000`.
 """

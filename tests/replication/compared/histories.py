@@ -36,7 +36,7 @@ def _move(rng, names, kinds):
         case "write":
             count = rng.choice([1, 1, 2, 3])
             yield do.Write(site, [_operation(rng, rng.choice([0, 1]), kinds) for _ in range(count)])
-            yield do.Wait(rng.choice([0, 0, 3]))
+            yield do.Wait(rng.choice([0, 0, 3, 3, 100 * 86_400]))
         case "sync":
             yield do.Sync(site, other)
         case "cut off":

@@ -4,11 +4,11 @@ from collections import Counter
 
 from spec.replication.endings import given_up, heard
 from spec.replication.incarnations import renewed
-from spec.replication.kinds import Keyed
+from spec.replication.kinds import Keyed, Set
 from spec.replication.lattices import Joined, Merged
 from spec.replication.merges import merged
 from spec.replication.stores import created, opened, without_logs
-from spec.replication.transactions import Delete, Insert, write
+from spec.replication.transactions import Delete, Forget, Insert, write
 from spec.replication.transfers import cut_for
 from spec.replication.views import View
 from tests.replication.compared.kinds import KINDS
@@ -133,15 +133,30 @@ class Twins:
         store, bag = self.stores[site.name], KINDS["bag"].kind
         ages = dict(site.connection.execute(f"SELECT incarnation, number FROM {SITES}").fetchall())
         bag.age = lambda dot: (ages[dot.incarnation], dot.number)
-        statements = []
+        statements, held = [], [name for name in BOTH if name in store.relations]
         for verb, name, row in step.operations:
             if site.may_write(name):
                 key, value = self.kinds[name].split(row)
                 statements.append(Insert(name, key, value) if verb == "insert" else Delete(name, key))
-        after, _ = write(store, statements, now=site.store.clock.last)
-        self.stores[site.name] = after
-        for name in {statement.relation for statement in statements}:
+        now = site.store.clock.last
+        after, _ = write(store, statements, now=now)
+        gone = [Forget(name, key) for name in held for key in self.forgotten(site, name, after)]
+        self.stores[site.name] = after = write(store, [*statements, *gone], now=now)[0] if gone else after
+        for name in held:
             self.match(site, name, store.relations[name], after.relations[name])
+
+    def forgotten(self, site, name, after):
+        """The deleted tuples of a set of which the site has forgotten that; when, it decides for itself."""
+        twin = after.relations[name]
+        if not isinstance(twin.kind, Set):
+            return []
+        here = {self.dots.get((dot, name)) for dot in site.live(name)}
+        kept = {row[0] for row in site.live(name).values()}
+        return [
+            key
+            for key, group in twin.groups().items()
+            if not twin.kind.winners(group) and key not in kept and not group.keys() & here
+        ]
 
     def match(self, site, name, before, after):
         """Match the rows and the number of a commit."""
