@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.replication.stores import Peer
 
+from everview.replication.protocol.replica import Replica
+
 
 @pytest.mark.parametrize("relation", ["s", "k", "g", "w"])
 @pytest.mark.parametrize(
@@ -52,3 +54,22 @@ def test_readers_of_what_was_repaired_lose_nothing():
         bob.sync(ann)
     eve.sync(bob)
     assert eve.rows("w") == [(1, "x"), (2, "x")]
+
+
+def test_many_rows_are_read_again_page_by_page(monkeypatch):
+    """Also where an exchange that read something else was broken off before."""
+    monkeypatch.setitem(Replica.__init__.__kwdefaults__, "page_cells", 50)
+    ann, bob = Peer("ann"), Peer("bob")
+    ann.insert("w", [(number, "x") for number in range(100)])
+    bob.sync(ann)
+    table = bob.store.engine.relations["w"].table.name
+    bob.connection.execute(f"UPDATE {table} SET c1 = 'z' WHERE c0 % 7 = 0")
+    ann.insert("w", [(number, "y") for number in range(100)])
+    broken = bob.replica.exchange("ann")
+    message = broken.open()
+    for _ in range(3):
+        message = broken.receive(ann.replica.answer(message))
+    with bob.replica.repairing(["w"]):
+        bob.sync(ann)
+    assert bob.rows("w") == ann.rows("w")
+    assert bob.connection.execute("SELECT count(*) FROM everview_pages").fetchone() == (0,)

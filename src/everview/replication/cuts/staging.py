@@ -28,6 +28,8 @@ class Staged(msgspec.Struct, array_like=True):
     """Where to go on with derivations, by core."""
     cut: int = 0
     """The question that this page answers."""
+    repairs: list[str] = []
+    """The streams that are read again whole."""
 
 
 _STAGED = msgspec.msgpack.Decoder(Staged)

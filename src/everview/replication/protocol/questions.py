@@ -59,7 +59,11 @@ class Questions:
         replica, ledger_ = self._replica, self._store.ledger
         taken = replica.programs.shared(program, replica.shares, given=False)
         wanted = {name for name in taken if replica.may_take(name, rights)}
-        staged = Staging(connection, sender + rights.writer).last()
+        staging = Staging(connection, sender + rights.writer)
+        staged = staging.last()
+        if staged is not None and frozenset(staged.repairs) != repairs:  # begun for something else
+            staging.clear()
+            staged = None
         wishes = []
         for place in news.places:
             if place.stream not in wanted or place.value:
@@ -94,7 +98,10 @@ class Questions:
     ) -> Ask | None:
         """Ask for the next page of a cut that has begun."""
         staged = Staging(connection, sender + rights.writer).last()
-        return None if staged is None else self.ask(connection, sender, staged.news, naming, program, rights)
+        if staged is None:
+            return None
+        repairs = frozenset(staged.repairs)
+        return self.ask(connection, sender, staged.news, naming, program, rights, repairs)
 
     def take(
         self, message: Message, columns: list[Columns], data: bytes, named: Named, rights: Rights
@@ -114,7 +121,7 @@ class Questions:
                 staging = Staging(connection, sender)
                 if staging.reached() != question.after:
                     return Outcome.GAP
-                _stage(staging, connection, page, question.news, named, data)
+                _stage(staging, connection, page, question, named, data)
             return Outcome.STAGED
         try:
             with replica.identity.committing() as connection:
@@ -144,9 +151,14 @@ class Questions:
 
 
 def _stage(
-    staging: Staging, connection: sqlite3.Connection, page: Page, news: News, named: Named, data: bytes
+    staging: Staging,
+    connection: sqlite3.Connection,
+    page: Page,
+    question: _Question,
+    named: Named,
+    data: bytes,
 ) -> None:
-    staged = staging.last() or Staged(news, {}, [])
+    staged = staging.last() or Staged(question.news, {}, [])
     named.learn(connection)
     for share in page.shares:
         has = staged.has.setdefault(key(share.place), {})
@@ -155,7 +167,8 @@ def _stage(
             has[incarnation] = max(has.get(incarnation, 0), seen)
     here = [key(share.place) for share in page.shares]
     here += [key(Place(core)) for core in dict.fromkeys(derived.core for derived in page.derived)]
-    staging.add(Staged(news, staged.has, here, staged.resumes | resumes(page), page.cut), data)
+    going, repairs = staged.resumes | resumes(page), sorted(question.repairs)
+    staging.add(Staged(question.news, staged.has, here, going, page.cut, repairs), data)
 
 
 def _numbered(connection: sqlite3.Connection, vector: dict[str, int]) -> dict[int, int]:
