@@ -202,7 +202,8 @@ def _partition(step: do.Partition, world: World) -> None:
 def _permit(step: do.Permit, world: World) -> None:
     site = world.sites.get(step.site)
     if site is not None:
-        site.rights[step.peer] = Rights(None, frozenset(step.reads), frozenset(step.writes))
+        halves = frozenset(step.inserts), frozenset(step.deletes)
+        site.rights[step.peer] = Rights(None, frozenset(step.reads), frozenset(step.writes), False, *halves)
         world.counts["rights changed"] += 1
 
 

@@ -248,7 +248,13 @@ class _Generator:
     def permit(self) -> list[do.AnyStep]:
         rng = self.rng
         reads, writes = ([n for n in self.relations if rng.random() < 0.6] for _ in range(2))
-        return [do.Permit(*self.pair(), reads, writes)]
+        halves: list[list[str]] = [[], []]  # of a relation that has an owner its own rules say enough
+        for name in self.relations if rng.random() < 0.5 else ():
+            if name not in writes and self.program.relations[name].owner is None:
+                halves[rng.randrange(2)].append(name)
+        site, peer = self.pair()
+        steps: list[do.AnyStep] = [do.Permit(site, peer, reads, writes, *halves)]
+        return [*steps, do.Write(peer, self.transaction()), do.Sync(peer, site)]
 
 
 def _large(seed: int) -> do.Case:

@@ -44,6 +44,10 @@ class History:
         """Take note of a commit."""
         self.events.setdefault((event.relation, event.incarnation), []).append(event)
 
+    def last(self, relation: str, incarnation: str) -> int:
+        """The last number that is known of a site's."""
+        return max((event.upto for event in self.events.get((relation, incarnation), ())), default=0)
+
     def undo(self, incarnation: str, own: Vector) -> None:
         """Forget what a site wrote beyond these numbers: nobody has seen it, and it is lost."""
         for (relation, writer), events in self.events.items():

@@ -112,7 +112,9 @@ def deliver(world: World, packet: Packet, crash: int = 0) -> Packet | None:
         if packet.back:
             following = _come_back(world, to, dialog, packet)
         else:
-            following = to.replica.answer(packet.data, to.rights.get(packet.sender, ALL))
+            following = to.replica.answer(packet.data, to.rights_of(packet.sender))
+    if not packet.back:
+        world.note_undone(to)
     if following is None:
         return None
     if packet.back:

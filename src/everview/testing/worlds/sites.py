@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from everview.language.plan import Scan
 from everview.language.program import Program
 from everview.language.relations import Semantics
 from everview.replication.protocol.replica import Replica
-from everview.replication.rights.rights import Rights
+from everview.replication.rights.rights import ALL, Rights
 from everview.testing.worlds.history import Dot, Event, Live, Row, plain
 from everview.testing.worlds.steps import Return
 
@@ -206,6 +206,11 @@ class Site:
         self.open()
         if how == "unnoticed" and self.incarnation == kept.incarnation:
             self.fork = Fork(kept.incarnation, kept.head, dict(kept.own))
+
+    def rights_of(self, peer: str) -> Rights:
+        """What it lets a peer do: all or nothing with a relation, if its store has gone back unnoticed."""
+        rights = self.rights.get(peer, ALL)
+        return rights if self.fork is None else replace(rights, inserts=frozenset(), deletes=frozenset())
 
     def remove(self) -> None:
         """The file is gone."""

@@ -99,6 +99,8 @@ class Permit(Step, frozen=True, tag="permit"):
     peer: str
     reads: list[str]
     writes: list[str]
+    inserts: list[str] = []
+    deletes: list[str] = []
 
 
 class Forget(Step, frozen=True, tag="forget"):

@@ -140,6 +140,19 @@ class World:
                 shown.extend([rows] if rows not in shown else [])
         self.note(f"  {site.name} {site.incarnation[:4]} at {site.head}")
 
+    def note_undone(self, site: Site) -> None:
+        """A site may have undone what a peer may not do, by a write that it alone knows of."""
+        for name in site.shares if self.is_honest(site.name) and site.fork is None else ():
+            upto = site.own()[name]
+            if upto > self.history.last(name, site.incarnation) and self.is_sound(name):
+                before, live = self.history.live(name, site.vector(name)), site.live(name)
+                added = {dot: row for dot, row in live.items() if dot not in before}
+                if any(incarnation != site.incarnation for incarnation, _ in added):
+                    raise Wrong(f"{site.name} has rows of {name} that nobody wrote: {added}")
+                gone = frozenset(before.keys() - live.keys())
+                self.history.record(Event(name, site.incarnation, upto, added, gone))
+                self.counts["writes undone"] += 1
+
     def forgotten(self, site: Site, name: str, before: Live, live: Live) -> Counter[Row]:
         """What a site that wrote has forgotten of a set: tombstones that were there for the retention."""
         relation = self.program.relations[name]
