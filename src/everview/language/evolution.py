@@ -56,6 +56,8 @@ def shape_of(relation: Relation) -> Shape:
         terms.append(f"key {', '.join(relation.key)}")
     if relation.owner is not None:
         terms.append(f"owner {relation.owner}")
+    if relation.partitioned:
+        terms.append(f"partitioned by {', '.join(relation.partitioned)}")
     if relation.event_time is not None:
         sources = ", ".join(relation.sources)
         terms.append(f"event time {relation.event_time}, sources {sources}, lateness {relation.lateness}")

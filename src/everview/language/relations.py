@@ -47,6 +47,7 @@ class Relation:
     A windowed one has an `event_time`, a TIMESTAMP column, and its `sources`, the sites that own its rows;
     `lateness`, in microseconds, says how far behind its latest event each closes; `retention` how long a set
     remembers its deletions. A `system` relation is not written by users, and a `local` one does not travel.
+    Every value of the columns that a relation is `partitioned` by is replicated by itself.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Relation:
     retention: int = RETENTION_US
     system: bool = False
     local: bool = False
+    partitioned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.schema]
@@ -67,6 +69,8 @@ class Relation:
             raise ValueError("a relation is keyed exactly when it has a key")
         if not set(self.key) <= set(names) or len(set(names)) != len(names):
             raise ValueError("columns are named once, and keys are columns")
+        if not set(self.partitioned) <= set(self.key or names):
+            raise ValueError("a relation is partitioned by columns, of a keyed one by columns of the key")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,6 +86,11 @@ class Relation:
     def key_positions(self) -> tuple[int, ...]:
         """Where the key's columns stand, in the order of the key."""
         return tuple(self.columns.index(name) for name in self.key)
+
+    @property
+    def partition_positions(self) -> tuple[int, ...]:
+        """Where the columns stand that it is partitioned by, in their order; none where it is not."""
+        return tuple(self.columns.index(name) for name in self.partitioned)
 
     def field(self, name: str) -> Field:
         """The column of that name."""

@@ -125,8 +125,13 @@ class Exchange:
         return {core.name: core for name in self.program.views for core in self._cut(name).cores}
 
     def offered(self) -> Iterator[Core]:
-        """Yield every core that can be derived from the relations held here."""
-        return (core for core in self.all_cores.values() if self.held.issuperset(core.inputs))
+        """Yield every core that can be derived from the relations held here; none of a partitioned one."""
+        relations = self.program.relations
+        return (
+            core
+            for core in self.all_cores.values()
+            if self.held.issuperset(core.inputs) and not any(relations[n].partitioned for n in core.inputs)
+        )
 
     @cached_property
     def views_of(self) -> dict[str, tuple[str, ...]]:

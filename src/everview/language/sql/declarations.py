@@ -4,7 +4,8 @@ A table is a set of rows; with PRIMARY KEY one row per key; `WITH (semantics = '
 otherwise, and `WITH (merge = 'column' | 'max' | 'min')` how concurrent writes to one key are joined; `WITH
 (owner = 'column')` names the TEXT column that holds the only site to write a row; `event_time`, `sources` and
 `lateness` make a relation of such rows a windowed one; `retention` says how long a set remembers deletions.
-NOT NULL is the one constraint that sites can keep apart from each other, so every other one is refused.
+PARTITION BY names columns of which every value is replicated by itself. NOT NULL is the one constraint that
+sites can keep apart from each other, so every other one is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sqlglot import exp
 
 from everview.language.relations import MERGING, RETENTION_US, Relation, Semantics
 from everview.language.sql.lengths import read_length
+from everview.language.sql.partitions import is_partitioning, read_partitioned
 from everview.language.sql.source import Source, folded, nearest, words
 from everview.language.sql.typenames import bind_type
 from everview.language.sql.windowed import WINDOWED, read_windowed
@@ -162,7 +164,7 @@ def _relation(source: Source, node: exp.Expr, name: str) -> Relation:
         )
     length = RETENTION_US if retention is None else retention
     relation = Relation(name, schema, semantics, tuple(key), owner, retention=length)
-    return read_windowed(source, node, relation, options)
+    return read_partitioned(source, node, read_windowed(source, node, relation, options))
 
 
 def _column(source: Source, node: exp.ColumnDef) -> tuple[Field, bool]:
@@ -225,9 +227,9 @@ def _primary_key(source: Source, node: exp.Expr, key: list[str]) -> list[str]:
 def _options(source: Source, node: exp.Expr, known: tuple[str, ...]) -> dict[str, str]:
     """WITH (name = 'value', …)."""
     found: dict[str, str] = {}
-    properties = node.args.get("properties")
+    properties, is_table = node.args.get("properties"), str(node.args.get("kind")).upper() == "TABLE"
     for part in properties.expressions if properties is not None else ():
-        if isinstance(part, exp.MaterializedProperty):
+        if isinstance(part, exp.MaterializedProperty) or (is_partitioning(part) and is_table):
             continue
         name = part.name.lower() if isinstance(part, exp.Property) and "value" in part.args else ""
         value = part.args.get("value")
