@@ -132,6 +132,10 @@ class AsyncSite:
         """Say that another store is lost for good, by its name or incarnation; return its incarnation."""
         return await self._write(partial(self._open_site.give_up, store))
 
+    async def drop(self, relation: str, values: Mapping[str, Iterable[Any]]) -> None:
+        """Host some values of a partitioned relation no more."""
+        await self._write(partial(self._open_site.drop, relation, values))
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """All writes of this task inside take effect together, or none: an exception undoes them.

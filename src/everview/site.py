@@ -18,6 +18,7 @@ from everview.engines.sqlite.change_log import ChangeLog, Logged
 from everview.engines.sqlite.evolving import evolve_store, refuse_unsafe
 from everview.engines.sqlite.explain import explain
 from everview.engines.sqlite.inspecting import Inspection
+from everview.engines.sqlite.partitions import read_choices
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.watches import Callback, Change, Watch
@@ -58,6 +59,9 @@ __all__ = [
 ]
 
 Rows = Iterable[Mapping[str, Any] | Sequence[Any]]
+Hosts = Iterable[str] | Mapping[str, Any]
+"""Names; or names with values of their partitions, as in `{"orders": {"region": ["eu"]}, "totals": ...}`."""
+
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 
 KNOWN_STATEMENTS = 256
@@ -85,13 +89,14 @@ class Site:
         program: Program | None = None,
         *,
         name: str = "",
-        hosts: Iterable[str] | None = None,
+        hosts: Hosts | None = None,
     ) -> Self:
         """Open a store, or create it; ":memory:" keeps it in memory.
 
         A new store needs a program. An existing one must have been made for the same program, which need
         not be given again. `hosts` names the relations and views that the site has, all if it is left out; a
-        view needs no inputs here, for other sites feed it. Naming more of them later adds those.
+        view needs no inputs here, for other sites feed it. Naming more of them later adds those. As a mapping
+        it says which values of partitioned relations: `{"orders": {"region": ["eu"]}, "totals": ...}`.
         """
         if not os.fspath(path):
             raise StoreError("an empty path names no file; ':memory:' keeps a store in memory", path="")
@@ -326,6 +331,16 @@ class Site:
 
     # Life
 
+    def drop(self, relation: str, values: Mapping[str, Iterable[Any]]) -> None:
+        """Host some values of a partitioned relation no more, as in `drop("orders", {"region": ["eu"]})`.
+
+        Their rows go from this store and from its views, and from no other site. Sync first: what nobody else
+        has by then is lost. To have them again open the site with `hosts`.
+        """
+        self._require_no_transaction()
+        target = self._relation(relation)
+        self._replica.drop(target, read_choices(target, values))
+
     def backup(self, path: str | os.PathLike[str], on_pages: OnPages | None = None) -> Backup:
         """Copy the present state to a file that does not exist yet, and check the copy.
 
@@ -356,7 +371,7 @@ class Site:
         path: str | os.PathLike[str],
         program: Program,
         *,
-        hosts: Iterable[str] | None = None,
+        hosts: Hosts | None = None,
         dry_run: bool = False,
     ) -> Evolution:
         """Bring a store over to a changed program, all at once or not at all; nobody else may have it open.

@@ -187,6 +187,7 @@ def status(
         "commits": f"{state['commits']:,}",
         "failed expressions": f"{state['failed_expressions']:,}",
     }
+    facts |= {f"values of {name}": "; ".join(said) for name, said in state.get("values", {}).items()}
     for label, fact in facts.items():
         sys.stdout.write(f"{label + ':':20}{fact}\n")
     found = [(kind, name, f"{n:,}") for kind in ("relation", "view") for name, n in state[f"{kind}s"].items()]

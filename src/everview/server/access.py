@@ -10,6 +10,7 @@ salt and no slowness. The file is TOML::
     write = ["visit"]          # everything, or a list of relations and published views
     insert = ["log"]           # relations of which it may only insert rows
     delete = ["inbox"]         # relations of which it may only delete rows
+    values = { orders = { region = ["eu"] } }   # of partitioned relations these values alone
     metrics = true             # it may read the metrics
 
 What cannot work is refused, and a view that would stay empty is warned of (see `replication.grants`).
@@ -25,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from everview.engines.sqlite.partitions import choices_of
 from everview.errors import DataError
+from everview.language.partitions import Choices
 from everview.language.program import Program
 from everview.replication.rights.grants import lacking, told_lacking
 from everview.replication.rights.rights import ALL, Rights
@@ -33,7 +36,7 @@ from everview.server.tokens import hash_of
 
 __all__ = ["Access", "One", "Open", "Tokens"]
 
-FIELDS = {"site", "sha256", "token", "read", "write", "insert", "delete", "metrics"}
+FIELDS = {"site", "sha256", "token", "read", "write", "insert", "delete", "values", "metrics"}
 HEX = frozenset("0123456789abcdef")
 SHORTEST_TOKEN = 16
 
@@ -162,7 +165,8 @@ class Tokens:
         inserts, deletes = self._relations(where, table, "insert"), self._relations(where, table, "delete")
         if writes is not None:  # who may do both may write
             writes |= inserts & deletes
-        return _Entry(_hash(where, table), Rights(site, reads, writes, watches, inserts, deletes))
+        values = self._values(where, table.get("values", {}))
+        return _Entry(_hash(where, table), Rights(site, reads, writes, watches, inserts, deletes, values))
 
     def _relations(self, where: str, table: Mapping[str, Any], verb: str) -> frozenset[str]:
         """Relations of which rows may only be inserted, or only deleted; a view has no such rows."""
@@ -186,6 +190,20 @@ class Tokens:
         if missing is not None:
             raise DataError(f"{where}: {verb} names {missing!r}, which is not in the program")
         return frozenset(given)
+
+    def _values(self, where: str, given: Any) -> tuple[tuple[str, Choices], ...]:
+        """The values of relations that a token is limited to."""
+        if not given:
+            return ()
+        if self._program is None or not isinstance(given, dict):
+            raise DataError(f"{where}: values are a table of relations of the program")
+        missing = _missing(given, self._program.relations)
+        if missing is not None:
+            raise DataError(f"{where}: values name {missing!r}, which is no relation of the program")
+        try:
+            return tuple(sorted(choices_of(self._program, given).items()))
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
 
 
 def _given(authorization: str | None) -> str:

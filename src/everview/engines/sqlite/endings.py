@@ -40,7 +40,7 @@ _INCARNATION = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _KNOWN = (
     f"SELECT e.stream, e.incarnation, max(e.last, ifnull(v.seen, 0)) AS last, s.number, "
     f"max(e.version, iif(v.seen > e.last, v.changed, 0)) AS version FROM {ENDED} AS e "
-    f"LEFT JOIN {SITES} AS s ON s.incarnation = e.incarnation "
+    f"LEFT JOIN {SITES} AS s ON s.incarnation = e.incarnation AND s.partition = 0 "
     f"LEFT JOIN {PARTITIONS} AS p ON p.stream = e.stream AND p.value = '' "
     f"LEFT JOIN {VECTORS} AS v ON v.partition = p.number AND v.site = s.number"
 )

@@ -19,6 +19,7 @@ from everview.engines.sqlite.derived.reduced import Reduced
 from everview.engines.sqlite.derived.sources import HollowSource
 from everview.engines.sqlite.derived.telling import Teller
 from everview.engines.sqlite.hosting import held_relations, received_cores
+from everview.engines.sqlite.partitions import check_hosted
 from everview.engines.sqlite.rows.authorship import Authorship
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.commit import Commit
@@ -34,6 +35,7 @@ from everview.engines.sqlite.rows.published import (
 from everview.engines.sqlite.rows.serving import Offer
 from everview.engines.sqlite.scalars.public import public_sql
 from everview.language.conflicts import CONFLICTS
+from everview.language.partitions import texts_of
 from everview.language.plan import Fixpoint, Plan, Scan
 from everview.language.program import Program
 from everview.planner.exchange import Exchange
@@ -236,6 +238,8 @@ class Engine:
         `on_change` is told which deltas have rows, while they have them.
         """
         relation = self.relations[name]
+        if relation.is_partitioned:
+            return self._in_partitions(connection, name, rows, commit, on_change, relation.insert)
         count = relation.insert(connection, rows, commit)
         size = 2 * len(rows) if relation.replaces else len(rows)
         self.propagate(connection, (relation.delta,), on_change, shrinks=relation.replaces, rows=size)
@@ -251,8 +255,31 @@ class Engine:
     ) -> int:
         """Delete stored rows from a relation and bring all views up to date; return how many disappeared."""
         relation = self.relations[name]
+        if relation.is_partitioned:
+            return self._in_partitions(connection, name, rows, commit, on_change, relation.delete)
         count = relation.delete(connection, rows, commit)
         self.propagate(connection, (relation.delta,), on_change, shrinks=True, rows=len(rows))
+        return count
+
+    def _in_partitions(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        rows: Sequence[Any],
+        commit: Commit,
+        on_change: OnChange | None,
+        write: Callable[[sqlite3.Connection, Sequence[Any], Commit], int],
+    ) -> int:
+        """Write rows value by value: each is a partition with dots of its own."""
+        relation, count = self.relations[name], 0
+        by_value = texts_of(relation.relation, rows)
+        commit.ledger.load(connection)
+        check_hosted(relation.relation, by_value, commit.ledger.parts.get(name))
+        for value, some in by_value.items():
+            commit.value = value
+            count += write(connection, some, commit)
+            self.propagate(connection, (relation.delta,), on_change, shrinks=True)
+        commit.value = ""
         return count
 
     # Other sites

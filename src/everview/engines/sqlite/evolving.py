@@ -9,7 +9,7 @@ touched.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from everview.engines.sqlite.opening import (
     layout_of,
     make_sources,
     make_views,
+    more_parts,
     store_hosts,
 )
 from everview.engines.sqlite.rows.identity import rename
@@ -33,7 +34,10 @@ from everview.engines.sqlite.rows.ledger import drop_partitions, has_met
 from everview.engines.sqlite.rows.peers import CURSORS
 from everview.errors import ProgramError, StoreError
 from everview.language.evolution import Evolution
+from everview.language.partitions import Choices
 from everview.planner.published import published_stream
+
+NO_PARTS: Mapping[str, Choices] = {}
 
 ALONE_SECONDS = 1.0
 """How long to wait for others to close the file."""
@@ -83,7 +87,8 @@ def evolve_store(path: str, evolution: Evolution, hosts: Iterable[str] | None = 
     """Bring a store over to another program: all of it, or nothing."""
     with Alone(path) as connection:
         wanted = new_hosts(path, hosted_by(connection), evolution, hosts)
-        return evolve(connection, path, evolution, wanted)
+        parts = more_parts(connection, evolution.new, hosts)
+        return evolve(connection, path, evolution, wanted, parts=parts)
 
 
 def hosted_by(connection: sqlite3.Connection) -> frozenset[str]:
@@ -105,6 +110,7 @@ def evolve(
     evolution: Evolution,
     hosts: frozenset[str],
     *,
+    parts: Mapping[str, Choices] = NO_PARTS,
     computes: bool = True,
 ) -> Evolved:
     """Make the tables those of the new program, of which the store hosts these, inside a transaction."""
@@ -122,7 +128,7 @@ def evolve(
     make_sources(connection, old, drop_derived(connection, old))
     _move(connection, old, new, evolution)
     make_views(connection, new)
-    store_hosts(connection, new)
+    store_hosts(connection, new, parts)
     _keep_partitions(connection, new, evolution)
     connection.execute(f"DELETE FROM {PAGES}")  # of cuts that were asked for under the old program
     connection.execute(

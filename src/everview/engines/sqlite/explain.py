@@ -8,7 +8,9 @@ import sqlite3
 from everview.engines.sqlite.circuits.circuit import Step
 from everview.engines.sqlite.derived.explaining import core_lines
 from everview.engines.sqlite.engine import Engine
+from everview.engines.sqlite.partitions import said
 from everview.engines.sqlite.publications import partial_lines, publication_lines
+from everview.engines.sqlite.rows.ledger import hosted_parts
 from everview.language.correlation import scans_of
 from everview.planner.exchange import Kept, Way
 from everview.planner.explain import explain as explain_plan
@@ -29,9 +31,12 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
         relation = program.relations[name]
         kind = relation.semantics.value.replace("_", "-")
         table = engine.relations[name].table.name
-        return f"{name} is a {kind} relation: it is written to, and stored in the table {table}."
+        said = f"{name} is a {kind} relation: it is written to, and stored in the table {table}."
+        return "\n".join([said, *_values(engine, name, connection)])
     kept = engine.exchange.views[name]
     lines = [_HOW[kept.way].format(name=name, why=kept.why), *_received(engine, kept, connection)]
+    for read in sorted(set(scans_of(engine.shared[name])) & program.relations.keys()):
+        lines += _values(engine, read, connection)
     lines += publication_lines(engine, name, connection)
     if kept.way in (Way.RECEIVED, Way.PUBLISHED):
         return "\n".join(lines)
@@ -51,6 +56,20 @@ def explain(engine: Engine, name: str, connection: sqlite3.Connection) -> str:
     else:
         lines += ["", "All of it is by change: a commit costs what it changes, not what there is."]
     return "\n".join(lines)
+
+
+def _values(engine: Engine, name: str, connection: sqlite3.Connection) -> list[str]:
+    """Which values of a partitioned relation are here: views are over these."""
+    relation = engine.program.relations[name]
+    if not relation.partitioned:
+        return []
+    columns, choices = ", ".join(relation.partitioned), hosted_parts(connection).get(name)
+    if choices is None:
+        return [f"{name} is partitioned by {columns}; this site hosts all values."]
+    here = "; ".join(said(relation, choice) for choice in sorted(choices))
+    return [
+        f"{name} is partitioned by {columns}; this site hosts {here}. Views here are over those rows alone."
+    ]
 
 
 def _received(engine: Engine, kept: Kept, connection: sqlite3.Connection) -> list[str]:

@@ -55,8 +55,27 @@ def _events(program: Program, view: str) -> set[str]:
     return found & windowed_relations(program.relations).keys() if PROGRESS in found else set()
 
 
+def check_inputs(exchange: Exchange) -> None:
+    """DataError for a view whose rows would come from elsewhere, and are made from a partitioned relation.
+
+    Others may host other values of it. So such a view is made where its inputs are.
+    """
+    relations = exchange.program.relations
+    for name, kept in exchange.views.items():
+        for inputs in (kept.hidden, *(core.inputs for core in kept.cores)):
+            parts = sorted(one for one in inputs if relations[one].partitioned)
+            if parts:
+                missing = ", ".join(sorted(set(inputs) - exchange.hosts))
+                raise DataError(
+                    f"{name} is made from {parts[0]}, which is partitioned, and follows from the rows that "
+                    f"are hosted; host {missing} as well, or declare the view WITH (authority = …)",
+                    relation=name,
+                )
+
+
 def held_relations(circuit: Circuit, exchange: Exchange) -> dict[str, StoredRows]:
     """Declare the relations that are here, shown or hidden; their numbers are those of the program."""
+    check_inputs(exchange)
     return {
         name: stored_rows(circuit, relation, f"r{number}")
         for number, (name, relation) in enumerate(exchange.program.relations.items())

@@ -8,10 +8,12 @@ from typing import Any
 
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.reading import Reading
+from everview.engines.sqlite.rows.ledger import hosted_parts
 from everview.engines.sqlite.scalars.storage import load_rows
 from everview.engines.sqlite.tallies import Tallied, parts_of
 from everview.engines.sqlite.trials import Turn, deletion
 from everview.engines.sqlite.writing import Writing
+from everview.language.partitions import Choices
 from everview.language.plan import (
     Distinct,
     Filter,
@@ -62,6 +64,11 @@ class Inspection:
     def __init__(self, reading: Reading, writing: Writing) -> None:
         self._reading, self._writing = reading, writing
         self._store = writing.store
+
+    def parts(self) -> dict[str, Choices]:
+        """The values that are here of partitioned relations that are not hosted whole."""
+        with self._store.exclusive():
+            return hosted_parts(self._store.writer.connection)
 
     def hosted(self) -> list[str]:
         """The relations and views that are here."""

@@ -12,7 +12,7 @@ PAGES = internal("pages")
 """Pages of cuts that have not ended yet."""
 
 HOSTS = internal("hosts")
-"""The relations and views that the site hosts; none stands for all."""
+"""The relations and views that the site hosts, none stands for all; of what has partitions the values."""
 
 HUB = internal("hub")
 """Begins the names of what a hub keeps in the store through which it talks with sites (see `hub.gate`)."""
@@ -23,5 +23,5 @@ LOG = internal("log")
 READERS = internal("readers")
 """Who reads these changes, and up to which one it has released."""
 
-FORMAT = 5
+FORMAT = 6
 """The number of a store's format; one with another number is refused."""

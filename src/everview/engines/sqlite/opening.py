@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from everview.engines.sqlite.circuits.names import BY, quoted
@@ -19,13 +19,23 @@ from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.hosting import checked_hosts
 from everview.engines.sqlite.names import FORMAT, HOSTS, HUB, LOG, PAGES, READERS, STORE, TAGS
+from everview.engines.sqlite.partitions import choices_of
 from everview.engines.sqlite.rows.digests import salt_of
-from everview.engines.sqlite.rows.ledger import ENDED, OPENED, PARTITIONS, REMOVED, SITES, VECTORS
+from everview.engines.sqlite.rows.ledger import (
+    ENDED,
+    OPENED,
+    PARTITIONS,
+    REMOVED,
+    SITES,
+    VECTORS,
+    hosted_parts,
+)
 from everview.engines.sqlite.rows.peers import ADDRESSES, ALARMS, CURSORS
 from everview.engines.sqlite.rows.refusals import REFUSED
 from everview.engines.sqlite.rows.tombstones import MOMENTS
 from everview.engines.sqlite.schema import STORE_DDL
 from everview.errors import ProgramError, StoreError
+from everview.language.partitions import Choices
 from everview.language.program import Program
 
 APPLICATION_ID = 0x45565657
@@ -93,7 +103,8 @@ def _create(
 ) -> Engine | None:
     if _tables(connection):  # another process was quicker
         return None
-    engine = Engine(program, checked_hosts(program, hosts), called, name)
+    names, parts = checked_hosts(program, hosts), choices_of(program, hosts)
+    engine = Engine(program, names, called, name)
     for statement in STORE_DDL:
         connection.execute(statement)
     incarnation = environment.incarnation()
@@ -101,8 +112,10 @@ def _create(
         f"INSERT INTO {STORE} VALUES (1, ?, ?, ?, ?, 0, 0, 0, 0, '', ?)",
         (program.text, program.hash, name, incarnation, layout_of(engine)),
     )
-    connection.execute(f"INSERT INTO {SITES} VALUES (0, ?, ?, ?)", (incarnation, name, salt_of(incarnation)))
-    store_hosts(connection, engine)
+    connection.execute(
+        f"INSERT INTO {SITES} VALUES (0, ?, ?, ?, 0)", (incarnation, name, salt_of(incarnation))
+    )
+    store_hosts(connection, engine, parts)
     for statement in engine.relation_ddl():
         connection.execute(statement)
     make_views(connection, engine)
@@ -155,9 +168,12 @@ def _reopen(
     if made is not None:
         return made, site
     called = (name or site) if computes else ""
-    engine = Engine(declared, _hosts(connection, declared, hosts), called, name or site)
+    names, parts = _hosts(connection, declared, hosts), more_parts(connection, declared, hosts)
+    engine = Engine(declared, names, called, name or site)
     if layout != layout_of(engine):
-        _transact(connection, lambda: _remake_views(connection, engine))
+        _transact(connection, lambda: _remake_views(connection, engine, parts))
+    elif parts != hosted_parts(connection):
+        _transact(connection, lambda: store_hosts(connection, engine, parts))
     return engine, name or site
 
 
@@ -188,12 +204,30 @@ def _hosts(connection: sqlite3.Connection, program: Program, hosts: Iterable[str
     return frozenset(stored) if hosts is None else checked_hosts(program, hosts) | stored
 
 
-def store_hosts(connection: sqlite3.Connection, engine: Engine) -> None:
-    """Say in the file what it hosts; nothing stands for all."""
+def more_parts(
+    connection: sqlite3.Connection, program: Program, hosts: Iterable[str] | None
+) -> dict[str, Choices]:
+    """Return which values a store hosts of partitioned relations, once it hosts more; others are whole."""
+    parts, more = hosted_parts(connection), choices_of(program, hosts)
+    stored = {name for (name,) in connection.execute(f"SELECT name FROM {HOSTS}")}
+    kept = {name: choices for name, choices in parts.items() if name in program.relations}
+    for name in () if hosts is None else hosts:
+        if name in more and name in kept:
+            kept[name] |= more[name]
+        elif name in more and stored and name not in stored:
+            kept[name] = more[name]
+        elif name not in more:
+            kept.pop(name, None)
+    return kept
+
+
+def store_hosts(connection: sqlite3.Connection, engine: Engine, parts: Mapping[str, Choices]) -> None:
+    """Say in the file what it hosts, and which values of what; nothing stands for all."""
     names = engine.hosted()
     connection.execute(f"DELETE FROM {HOSTS}")
-    if len(names) < len(list(engine.program.names())):
-        connection.executemany(f"INSERT INTO {HOSTS} VALUES (?)", [(name,) for name in names])
+    if parts or len(names) < len(list(engine.program.names())):
+        rows = [(name, choice) for name in names for choice in sorted(parts.get(name, ("",)))]
+        connection.executemany(f"INSERT INTO {HOSTS} VALUES (?, ?)", rows)
 
 
 def make_views(connection: sqlite3.Connection, engine: Engine) -> None:
@@ -244,12 +278,12 @@ def make_sources(connection: sqlite3.Connection, engine: Engine, there: Collecti
             connection.execute(statement)
 
 
-def _remake_views(connection: sqlite3.Connection, engine: Engine) -> None:
+def _remake_views(connection: sqlite3.Connection, engine: Engine, parts: Mapping[str, Choices]) -> None:
     """Drop all that follows from other tables, and make it anew from them.
 
     What is hosted may have changed too: then some of those tables are new, and others are of no use any more.
     """
     make_sources(connection, engine, drop_derived(connection, engine))
     make_views(connection, engine)
-    store_hosts(connection, engine)
+    store_hosts(connection, engine, parts)
     connection.execute(f"UPDATE {STORE} SET layout = ?", (layout_of(engine),))

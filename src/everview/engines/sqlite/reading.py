@@ -10,8 +10,10 @@ from typing import Any
 from everview.engines.sqlite.batch import Batch
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.partitions import said
 from everview.engines.sqlite.rows.conflicts import lost_sql
 from everview.engines.sqlite.rows.keyed import KeyedRows
+from everview.engines.sqlite.rows.ledger import hosted_parts
 from everview.engines.sqlite.rows.merged import MergedRows
 from everview.engines.sqlite.scalars.expressions import bind_parameters
 from everview.engines.sqlite.scalars.storage import load_rows
@@ -95,8 +97,13 @@ class Reading:
             digest, site, incarnation, version, failures = handle.connection.execute(
                 f"SELECT program_hash, site, incarnation, version, failures FROM {STORE}"
             ).fetchone()
+            parts = hosted_parts(handle.connection)
         path = Path(self.store.file)
         program, hosted = self.store.program, self.store.engine.hosted()
+        values = {
+            name: [said(program.relations[name], choice) for choice in sorted(choices)]
+            for name, choices in parts.items()
+        }
         return {
             "path": self.store.path,
             "name": self.store.name or site,
@@ -107,7 +114,7 @@ class Reading:
             "bytes": path.stat().st_size if not self.store.in_memory else 0,
             "relations": {n: self.count(n, inside=inside) for n in hosted if n in program.relations},
             "views": {n: self.count(n, inside=inside) for n in hosted if n in program.views},
-        }
+        } | ({"values": values} if values else {})
 
 
 def scanned(plan: Plan) -> set[str]:

@@ -1,6 +1,6 @@
 """The tables of a store that belong to no relation and no view, as they are created."""
 
-from everview.engines.sqlite.names import HOSTS, PAGES, STORE, TAGS
+from everview.engines.sqlite.names import PAGES, STORE, TAGS
 from everview.engines.sqlite.rows.ledger import LEDGER_DDL
 from everview.engines.sqlite.rows.peers import PEERS_DDL
 from everview.engines.sqlite.rows.refusals import REFUSED_DDL
@@ -12,7 +12,6 @@ STORE_DDL = (
         "site TEXT NOT NULL, incarnation TEXT NOT NULL, version INTEGER NOT NULL, clock INTEGER NOT NULL, "
         "shown INTEGER NOT NULL, failures INTEGER NOT NULL, file TEXT NOT NULL, layout TEXT NOT NULL)"
     ),
-    f"CREATE TABLE {HOSTS} (name TEXT PRIMARY KEY) WITHOUT ROWID",
     f"CREATE TABLE {TAGS} (version INTEGER PRIMARY KEY, tag INTEGER NOT NULL)",
     f"CREATE TABLE {PAGES} (sender, number, request BLOB, message BLOB, PRIMARY KEY (sender, number))",
     *LEDGER_DDL,

@@ -203,7 +203,7 @@ class Store:
         """Read who this is: another process may have found that the store went back in time."""
         self.incarnation, number = connection.execute(
             f"SELECT s.incarnation, d.number FROM {STORE} AS s "
-            f"JOIN {SITES} AS d ON d.incarnation = s.incarnation"
+            f"JOIN {SITES} AS d ON d.incarnation = s.incarnation AND d.partition = 0"
         ).fetchone()
         if number != self.ledger.site:
             self.ledger.forget()

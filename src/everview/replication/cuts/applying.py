@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import add, ne
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from everview.engines.sqlite.connections import lengthen_log
 from everview.engines.sqlite.rows import ledger, peers, serving
@@ -83,30 +83,35 @@ def apply(
     """
     page, store = last.page, replica.store
     assert page is not None
-    numbers = named.learn(connection)
+    named.learn(connection)
     store.ledger.load(connection)  # another process may have written
     streams = {share.place.stream for share in page.shares} & replica.shares.keys()
     written = {one: store.engine.written_in(one) for one in streams if replica.may_take(one, rights)}
+    applying = _Applying(replica, connection, last, columns, named, staging, repairs, rights)
+    parts = [
+        applying.part(last, columns, page.shares[number], number)
+        for place, number in applying.numbers(last).items()
+        if place.stream in written and replica.hosts(place, rights)
+    ]
     behind = [
-        written[share.place.stream]
-        for share in page.shares
-        if share.place.stream in written
-        and replica.identity.is_overtaken(
-            connection, written[share.place.stream], named.vector(share.vector, numbers)
+        (written[part.share.place.stream], part.share.place.value)
+        for part in parts
+        if replica.identity.is_overtaken(
+            connection, written[part.share.place.stream], part.partition, part.vector
         )
     ]
     if behind:
         replica.identity.rewound(connection, behind)
         return Outcome.REWOUND
-    inputs = [one for one in page.shares if one.place.stream in written.keys() & store.engine.hollow.keys()]
-    led = {one.place.stream: (named.vector(one.vector, numbers), one.whole) for one in inputs}
+    led = {
+        part.share.place.stream: (part.vector, part.share.whole)
+        for part in parts
+        if part.share.place.stream in store.engine.hollow
+    }
     if not replica.endings.fits(connection, led):
         return Outcome.BEYOND
-    applying = _Applying(replica, connection, last, columns, named, staging, repairs, rights)
-    pairs = zip(page.shares, columns[: len(page.shares)], strict=True)
-    for share, own in sorted(pairs, key=lambda pair: pair[0].place.stream != CLOSED):
-        if share.place.stream in written and not share.place.value:
-            applying.take(share, own, written[share.place.stream])
+    for part in sorted(parts, key=lambda part: part.share.place.stream != CLOSED):
+        applying.take(part, written[part.share.place.stream])
     received = store.engine.received
     cores = {name: core for name, core in received.items() if replica.may_take(name, rights)}
     take_derivations(replica, connection, last, columns, named, staging, cores)
@@ -121,7 +126,17 @@ def apply(
     return Outcome.APPLIED
 
 
-@dataclass(frozen=True, slots=True)
+class _Told(NamedTuple):
+    """What a page has of a partition: its share and columns, and its sites and vector in this store."""
+
+    share: Share
+    columns: Columns
+    partition: Partition
+    named: Named
+    vector: dict[int, int]
+
+
+@dataclass(slots=True)
 class _Applying:
     """A cut that is being applied, partition by partition."""
 
@@ -133,21 +148,32 @@ class _Applying:
     staging: Pages
     repairs: frozenset[str]
     rights: Rights
+    _page: tuple[Message, dict[Place, int]] | None = None
+    """Where the partitions stand in the page that was looked at last."""
 
-    def take(self, share: Share, columns: Columns, written: str) -> None:
+    def part(self, message: Message, columns: list[Columns], share: Share, number: int) -> _Told:
+        """Return a share of a page, with its sites numbered as in its partition here."""
+        known, named = self.replica.store.ledger, self.named
+        if message is not self.last:
+            named = Named(message.sites, message.names)
+            named.learn(self.connection)
+        partition = known.partition(self.connection, share.place.stream, share.place.value)
+        named = named.within(self.connection, partition, share.vector)
+        return _Told(share, columns[number], partition, named, named.vector(share.vector, named.numbers))
+
+    def take(self, told: _Told, written: str) -> None:
         """Apply what the cut has of a partition; the store's own rows of it are written in a stream."""
-        replica, connection, store = self.replica, self.connection, self.replica.store
+        replica, connection, own = self.replica, self.connection, self.replica.store.ledger
+        share, columns, partition, named, vector = told
         stored = replica.shares[share.place.stream]
-        partition = store.ledger.partition(connection, share.place.stream)
-        vector = self.named.vector(share.vector, self.named.numbers)
-        if vector.get(store.ledger.site, 0) > store.ledger.written(written):
+        if vector.get(own.site_in(partition), 0) > own.written(connection, written, share.place.value):
             self._alarm(share, "is said by %s to have more of this store than it wrote")
             return
-        removals = _removals(share, columns, self.named)
+        removals = _removals(share, columns, named)
         permit = self._permit(stored)
         part = Part(stored, partition, vector, removals, share.place.stream in self.repairs, permit)
         taking = Taking(connection, replica.writing.commit, part)
-        refused, late = self._take_rows(share, stored, part, taking)
+        refused, late = self._take_rows(told, part, taking)
         digest = taking.finish()
         self._take_back(stored, partition, taking)
         if refused:
@@ -162,15 +188,13 @@ class _Applying:
         if replica.closing is not None and share.place.stream == CLOSED:
             replica.closing.step_aside()  # before what others have refused is gone
 
-    def _take_rows(
-        self, share: Share, stored: StoredRows, part: Part, taking: Taking
-    ) -> tuple[list[int], list[int]]:
+    def _take_rows(self, told: _Told, part: Part, taking: Taking) -> tuple[list[int], list[int]]:
         """Remove what went and add what came; return the rows that are not their owners', and late ones."""
-        closing, changed = self.replica.closing, taking.remove()
+        closing, stored, changed = self.replica.closing, part.stored, taking.remove()
         refused: list[int] = []
         late: list[int] = []
         staged = 0
-        for rows in self._rows(share, stored, taking.had):
+        for rows in self._rows(told, stored, taking.had):
             taking.add(rows)
             refused += not_the_owners(self.connection, stored, rows)
             if closing is not None and not part.repairs:
@@ -196,46 +220,49 @@ class _Applying:
         engine, collect = self.replica.store.engine, self.replica.writing.collect
         engine.propagate(self.connection, deltas, collect, shrinks=True)
 
-    def _rows(self, share: Share, stored: StoredRows, had: Mapping[int, int]) -> Iterator[Rows]:
+    def _rows(self, told: _Told, stored: StoredRows, had: Mapping[int, int]) -> Iterator[Rows]:
         """The rows of a partition in all pages of the cut; each page goes on above those before it."""
         above: dict[int, int] = {}
-        for message, found in self.staging.pages(share.place):
-            earlier = Named(message.sites, message.names)
-            earlier.learn(self.connection)
-            yield from self._rows_in(share, stored, earlier, message, found, had, above)
-        yield from self._rows_in(share, stored, self.named, self.last, self.columns, had, above)
+        for message, columns in self.staging.pages(told.share.place):
+            number = self.numbers(message).get(told.share.place)
+            if number is not None and message.page is not None:
+                part = self.part(message, columns, message.page.shares[number], number)
+                yield from self._rows_in(message, part, stored, had, above)
+        yield from self._rows_in(self.last, told, stored, had, above)
+
+    def numbers(self, message: Message) -> dict[Place, int]:
+        """Return where the partitions stand in a page."""
+        if self._page is None or self._page[0] is not message:
+            shares = message.page.shares if message.page is not None else []
+            found = {share.place: number for number, share in enumerate(shares)}
+            if len(found) < len(shares):
+                raise WireError("a page has a partition twice", where="section")
+            self._page = message, found
+        return self._page[1]
 
     def _rows_in(
-        self,
-        share: Share,
-        stored: StoredRows,
-        named: Named,
-        message: Message,
-        columns: list[Columns],
-        had: Mapping[int, int],
-        above: dict[int, int],
+        self, message: Message, told: _Told, stored: StoredRows, had: Mapping[int, int], above: dict[int, int]
     ) -> Iterator[Rows]:
-        assert message.page is not None
-        programs = self.replica.programs
-        for one, found in zip(message.page.shares, columns[: len(message.page.shares)], strict=True):
-            if one.place != share.place or not one.rows:
-                continue
-            rows = stored.completed(programs.widened(message.program, share.place.stream, found.rows))
-            check_columns(share.place.stream, rows, stored.columns, one.rows)
-            stored.check(rows)
-            dots, begins = named.dots(found.sites, found.numbers), beginnings(found.sites)
-            if len(begins) > 1 and len(set(dots)) < len(dots):
-                raise WireError("two rows of a page have one dot", where="section")
-            seen = named.vector(one.vector, named.numbers)
-            lasts = [dots[place - 1] for place in (*begins[1:], len(dots))]
-            if any(number_of(last) > seen.get(site_of(last), 0) for last in lasts):
-                raise WireError("a row lies beyond its sender's vector", where="section")
-            firsts = [dots[place] for place in begins]
-            if any(number_of(first) <= above.get(site_of(first), 0) for first in firsts):
-                raise WireError("a row comes in two pages of a cut", where="section")
-            above.update((site_of(last), max(number_of(last), above.get(site_of(last), 0))) for last in lasts)
-            is_new = all(number_of(first) > had.get(site_of(first), 0) for first in firsts)
-            yield Rows(rows, dots, {}, is_all=True, is_new=is_new)
+        share, columns, _, named, seen = told
+        if not share.rows:
+            return
+        stream, programs = share.place.stream, self.replica.programs
+        rows = stored.completed(programs.widened(message.program, stream, columns.rows))
+        check_columns(stream, rows, stored.columns, share.rows)
+        stored.check(rows)
+        stored.check_value(rows, share.place.value)
+        dots, begins = named.dots(columns.sites, columns.numbers), beginnings(columns.sites)
+        if len(begins) > 1 and len(set(dots)) < len(dots):
+            raise WireError("two rows of a page have one dot", where="section")
+        lasts = [dots[place - 1] for place in (*begins[1:], len(dots))]
+        if any(number_of(last) > seen.get(site_of(last), 0) for last in lasts):
+            raise WireError("a row lies beyond its sender's vector", where="section")
+        firsts = [dots[place] for place in begins]
+        if any(number_of(first) <= above.get(site_of(first), 0) for first in firsts):
+            raise WireError("a row comes in two pages of a cut", where="section")
+        above.update((site_of(last), max(number_of(last), above.get(site_of(last), 0))) for last in lasts)
+        is_new = all(number_of(first) > had.get(site_of(first), 0) for first in firsts)
+        yield Rows(rows, dots, {}, is_all=True, is_new=is_new)
 
     def _take_back(self, stored: StoredRows, partition: Partition, taking: Taking) -> None:
         """Write rows of this site's own again that somebody else has removed: nobody else can."""

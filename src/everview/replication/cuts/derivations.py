@@ -116,9 +116,8 @@ def _columns(told: Told, naming: Naming) -> Columns:
 def _told_as(dots: Sequence[int], naming: Naming) -> tuple[Sequence[int], Sequence[int]]:
     """Dots in any order as positions of sites, and numbers."""
     sites = [one >> SHIFT for one in dots]
-    for site in dict.fromkeys(sites):
-        naming.positions.setdefault(site, len(naming.positions))
-    return list(map(naming.positions.__getitem__, sites)), [one & NUMBERS for one in dots]
+    places = {site: naming.place(site) for site in dict.fromkeys(sites)}
+    return list(map(places.__getitem__, sites)), [one & NUMBERS for one in dots]
 
 
 def _heard_as(sites: Sequence[int], numbers: Sequence[int], named: Named) -> list[int]:

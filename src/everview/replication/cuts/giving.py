@@ -18,6 +18,7 @@ from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
 from everview.language.sizes import LARGEST_ROW
 from everview.replication.cuts.derivations import give_derivations
 from everview.replication.cuts.sites import Named, Naming
+from everview.replication.rights.rights import ALL, Rights
 from everview.replication.wire.messages import Columns, Cursor, Message, Page, Place, Share
 
 __all__ = ["PAGE_BYTES", "PAGE_CELLS", "give", "page_for"]
@@ -36,6 +37,7 @@ def give(
     naming: Naming,
     *,
     tellers: Mapping[str, Teller],
+    rights: Rights = ALL,
     cells: int = PAGE_CELLS,
     ends: bool = True,
 ) -> tuple[Page, list[Columns]]:
@@ -49,9 +51,14 @@ def give(
     known = named.known(connection)
     readers: dict[Place, Reader] = {}
     for wish in ask.wishes:
-        if wish.place.stream in offers and not wish.place.value and wish.place not in readers:
-            had, has = named.vector(wish.had, known), named.vector(wish.has, known)
-            readers[wish.place] = Reader(had, has, wish.whole, ask.since.version)
+        place, offer = wish.place, offers.get(wish.place.stream)
+        if offer is None or place in readers or not rights.covers(place.stream, place.value):
+            continue
+        partition = ledger.find(connection, offer.partition, place.value)
+        if partition is not None:  # a reader makes none
+            numbers = named.known(connection, partition) if place.value else known
+            had, has = named.vector(wish.had, numbers), named.vector(wish.has, numbers)
+            readers[place] = Reader(had, has, wish.whole, ask.since.version)
     page, columns = page_for(connection, ledger, offers, readers, naming, ask.cut, cells=cells, ends=ends)
     if not page.done or not ask.cores:
         return page, columns
@@ -80,7 +87,7 @@ def page_for(
             break
         offer = offers[wanted.stream]
         stored = offer.source
-        partition = ledger.partition(connection, offer.partition).number
+        partition = _number(connection, ledger, offer, wanted)
         width = len(stored.cells) + 2
         mine = vector(connection, partition)
         rows = serving.rows_for(connection, stored, mine, reader, max(cells // width, 1), room)
@@ -96,7 +103,7 @@ def page_for(
             shares.append(Share(place, len(rows.dots), naming.pairs(rows.vector)))
             columns.append(Columns(rows.columns, sites, numbers))
             continue
-        partition = ledger.partition(connection, offer.partition).number
+        partition = _number(connection, ledger, offer, place)
         mine = vector(connection, partition)
         reader = readers[place]
         removals = serving.removals_for(connection, stored, partition, mine, reader, reader.since)
@@ -114,6 +121,12 @@ def page_for(
         )
         columns.append(Columns(rows.columns, sites, numbers, _gone(removals, naming)))
     return Page(cut, done, Cursor(*head), shares), columns
+
+
+def _number(connection: sqlite3.Connection, ledger: Ledger, offer: Offer, place: Place) -> int:
+    """The number of a partition that is told of."""
+    found = ledger.find(connection, offer.partition, place.value)
+    return (found or ledger.partition(connection, offer.partition, place.value)).number
 
 
 def _gone(removals: Removals, naming: Naming) -> tuple[list[int], ...]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from itertools import accumulate, compress, islice
 from operator import ne, sub
 
 from everview.engines.sqlite.integers import is_same, within
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
-from everview.engines.sqlite.rows.ledger import SITES, number_sites
+from everview.engines.sqlite.rows.ledger import SITES, Partition, number_sites, numbers_in
 from everview.errors import WireError
 
 __all__ = ["Named", "Naming", "beginnings", "incarnation_of"]
+
+UNNAMED = -1
+"""The number of a site that is not in a vector."""
 
 MOST_NEW = 10_000
 """How many stores that were not known a message may name."""
@@ -28,37 +32,47 @@ class Naming:
 
     def __init__(self, connection: sqlite3.Connection, own: int) -> None:
         self._connection = connection
-        self._own = own
-        self.positions: dict[int, int] = {own: 0}
+        self._sites = [own]
+        self._positions: dict[int, int] = {own: 0}
+
+    def place(self, site: int) -> int:
+        """The position of a site, by any number that it has in this store."""
+        found = self._positions.get(site)
+        if found is None:
+            (first,) = self._connection.execute(
+                f"SELECT a.number FROM {SITES} AS s JOIN {SITES} AS a ON a.incarnation = s.incarnation "
+                "AND a.partition = 0 WHERE s.number = ?",
+                (site,),
+            ).fetchone()
+            found = self._positions.setdefault(first, len(self._sites))
+            if found == len(self._sites):
+                self._sites.append(first)
+            self._positions[site] = found
+        return found
 
     def pairs(self, vector: Mapping[int, int]) -> list[int]:
         """Return a vector as positions and numbers in turn."""
-        return [
-            number
-            for site, seen in vector.items()
-            for number in (self.positions.setdefault(site, len(self.positions)), seen)
-        ]
+        return [number for site, seen in vector.items() for number in (self.place(site), seen)]
 
     def dots(self, dots: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         """Return dots, in their order, as positions, and as steps from one number of a site to the next."""
         sites = [one >> SHIFT for one in dots]
-        for site in dict.fromkeys(sites):
-            self.positions.setdefault(site, len(self.positions))
+        places = {site: self.place(site) for site in dict.fromkeys(sites)}
         steps = list(map(sub, dots, [0, *dots]))
         for place in beginnings(sites):
             steps[place] = dots[place] & NUMBERS
-        return list(map(self.positions.__getitem__, sites)), steps
+        return list(map(places.__getitem__, sites)), steps
 
     def listed(self, *, named: bool) -> tuple[list[bytes], list[str]]:
         """Return the incarnations, and what they are called; of a short message only its sender's name."""
         known = {
             number: (incarnation, name)
             for number, incarnation, name in self._connection.execute(
-                f"SELECT number, incarnation, name FROM {SITES}"
-                + ("" if len(self.positions) > 1 else f" WHERE number = {self._own}")
+                f"SELECT number, incarnation, name FROM {SITES} WHERE partition = 0"
+                + ("" if len(self._sites) > 1 else f" AND number = {self._sites[0]}")
             )
         }
-        found = [known[site] for site in self.positions]
+        found = [known[site] for site in self._sites]
         names = [name for _, name in found] if named else [found[0][1]]
         return [bytes.fromhex(incarnation) for incarnation, _ in found], names
 
@@ -81,14 +95,10 @@ class Named:
         """What its writer is called."""
         return self._names.get(self.sender, "")
 
-    def known(self, connection: sqlite3.Connection, positions: Iterable[int] | None = None) -> dict[int, int]:
+    def known(self, connection: sqlite3.Connection, partition: Partition | None = None) -> dict[int, int]:
         """Return the numbers of those sites that this store knows, by position; it learns of no other."""
-        found = dict(connection.execute(f"SELECT incarnation, number FROM {SITES}"))
-        return {
-            place: found[self.incarnations[place]]
-            for place in (range(len(self.incarnations)) if positions is None else positions)
-            if self.incarnations[place] in found
-        }
+        found = numbers_in(connection, partition)
+        return {place: found[one] for place, one in enumerate(self.incarnations) if one in found}
 
     def learn(self, connection: sqlite3.Connection) -> list[int]:
         """Give all of them numbers in this store, and names; return the numbers by position."""
@@ -98,6 +108,16 @@ class Named:
         found = number_sites(connection, self.incarnations, self._names, speaker=self.sender)
         self.numbers = [found[one] for one in self.incarnations]
         return self.numbers
+
+    def within(self, connection: sqlite3.Connection, partition: Partition, pairs: Sequence[int]) -> Named:
+        """Return the sites of a vector by the numbers that they have in a partition; all must be learnt."""
+        if not partition.value:
+            return self
+        found = copy(self)
+        named = [self.incarnations[place] for place in pairs[::2]]
+        numbers = number_sites(connection, named, self._names, partition=partition.number)
+        found.numbers = [numbers.get(one, UNNAMED) for one in self.incarnations]
+        return found
 
     def vector(self, pairs: Sequence[int], numbers: Mapping[int, int] | Sequence[int]) -> dict[int, int]:
         """Return a vector in this store's numbers; sites that it does not know are left out."""
@@ -116,6 +136,8 @@ class Named:
         begins = beginnings(sites)
         for start, stop in zip(begins, [*begins[1:], len(sites)], strict=False):
             site = self.numbers[sites[start]] << SHIFT
+            if site < 0:
+                raise WireError("a row is of a site that its sender's vector does not name", where="section")
             found += accumulate(steps[start + 1 : stop], initial=site + steps[start])
             if found[-1] > site + NUMBERS:
                 raise WireError(f"a row has a number above {NUMBERS}", where="section")

@@ -45,6 +45,8 @@ class Staging:
 
     def __init__(self, connection: sqlite3.Connection, sender: str) -> None:
         self._connection, self._sender = connection, sender
+        self._numbers: dict[str, list[int]] | None = None
+        self._decoded: tuple[int, tuple[Message, list[Columns]]] | None = None
 
     def last(self) -> Staged | None:
         """How far the cut has come; None if none has begun."""
@@ -68,14 +70,23 @@ class Staging:
 
     def pages(self, place: Place) -> Iterator[tuple[Message, list[Columns]]]:
         """Yield the pages that have rows of a partition, one by one."""
-        pages = self._connection.execute(
-            f"SELECT number, request FROM {PAGES} WHERE sender = ? ORDER BY number", (self._sender,)
-        ).fetchall()
-        for number in (number for number, told in pages if key(place) in _STAGED.decode(told).here):
+        if self._numbers is None:
+            self._numbers = {}
+            for number, told in self._connection.execute(
+                f"SELECT number, request FROM {PAGES} WHERE sender = ? ORDER BY number", (self._sender,)
+            ):
+                for here in _STAGED.decode(told).here:
+                    self._numbers.setdefault(here, []).append(number)
+        yield from map(self._page, self._numbers.get(key(place), ()))
+
+    def _page(self, number: int) -> tuple[Message, list[Columns]]:
+        """A page; the last one is remembered, for it mostly has several partitions."""
+        if self._decoded is None or self._decoded[0] != number:
             (data,) = self._connection.execute(
                 f"SELECT message FROM {PAGES} WHERE sender = ? AND number = ?", (self._sender, number)
             ).fetchone()
-            yield decode(data)
+            self._decoded = number, decode(data)
+        return self._decoded[1]
 
     def clear(self) -> None:
         """Forget them."""

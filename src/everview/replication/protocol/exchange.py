@@ -197,7 +197,9 @@ class Exchange:
         A listener that has read less does not ask. One that has come to want more asks for what it was told.
         """
         told, now = self._told, message.greeting
-        return told is not None and now is not None and message.ask is not None and now.reads == told.reads
+        if told is None or now is None or message.ask is None:
+            return False
+        return (now.reads, now.chosen) == (told.reads, told.chosen)
 
     def _count(self, page: Page, taken: Outcome) -> None:
         rows = _row_count(page)

@@ -33,12 +33,13 @@ class Identity:
         self.lineage = Lineage(store.file, in_memory=store.in_memory)
         self._born: set[str] = set()
         """The incarnations that this process took: nobody can know more of these than it does."""
-        self._former: dict[int, dict[str, int]] = {}
-        """Sites that this store was when it turned out to have gone back → their last numbers, by stream."""
+        self._former: dict[int, dict[int, int]] = {}
+        """Sites that this store was when it turned out to have gone back → last numbers, by partition."""
+        self._again: set[tuple[int, int]] = set()
+        """Such a site, and a partition of which its rows were written again."""
         self._look()
         with store.exclusive():
-            store.ledger.load(store.writer.connection)
-            self._began = {one.number: one.seen for one in store.ledger.partitions.values()}
+            self._began = ledger.own_numbers(store.writer.connection)
 
     def _look(self) -> None:
         """Go on as another incarnation if the file was copied, put back, or is called something else."""
@@ -50,13 +51,13 @@ class Identity:
             if not is_another:
                 lineage.mark(connection)
                 if not lineage.is_unbroken:
-                    identity.note_opening(connection, store.ledger)
+                    identity.note_opening(connection)
         if is_another:
             with self.committing() as connection:
                 lineage.mark(connection)
-                self._renew(connection, is_gone=strange is not Strange.COPIED)
+                self.renew(connection, is_gone=strange is not Strange.COPIED)
 
-    def _renew(self, connection: sqlite3.Connection, *, is_gone: bool) -> int:
+    def renew(self, connection: sqlite3.Connection, *, is_gone: bool) -> int:
         """Take a new incarnation; return the number of the old one. It may live on, or be gone."""
         former = self._store.incarnation
         self.lineage.was(former)
@@ -93,47 +94,67 @@ class Identity:
         is_meant = greeting.to == bytes.fromhex(own) and own not in self._born
         return is_meant and serving.is_foreign(connection, told)
 
-    def is_overtaken(self, connection: sqlite3.Connection, stream: str, seen: Mapping[int, int]) -> bool:
-        """Whether somebody has seen more of what this store wrote to a stream than it knows of."""
+    def is_overtaken(
+        self,
+        connection: sqlite3.Connection,
+        stream: str,
+        partition: ledger.Partition,
+        seen: Mapping[int, int],
+    ) -> bool:
+        """Whether somebody has seen more of what this store wrote to a partition than it knows of.
+
+        It is named in the stream in which the store's own rows of it are written.
+        """
         own = self._store.ledger
-        own.load(connection)
-        if self._store.incarnation not in self._born and seen.get(own.site, 0) > own.written(stream):
+        written = own.find(connection, stream, partition.value)
+        known = 0 if written is None else written.seen
+        if self._store.incarnation not in self._born and seen.get(own.site_in(partition), 0) > known:
             return True
-        mine = ledger.vector(connection, own.partition(connection, stream).number)
-        return any(
-            stream in opened and seen.get(site, 0) > mine.get(site, 0) > opened[stream]
-            for site, opened in self._former.items()
-        )
+        if not self._former or written is None:
+            return False
+        mine = ledger.vector(connection, written.number)
+        for former, opened in self._former.items():
+            site = ledger.site_within(connection, former, written)
+            if site is None or (former, written.number) in self._again:
+                continue
+            if seen.get(site, 0) > mine.get(site, 0) > opened.get(written.number, 0):
+                return True
+        return False
 
-    def rewound(self, connection: sqlite3.Connection, streams: Collection[str]) -> None:
-        """Go on as another incarnation, known by what others have seen of these streams.
+    def rewound(self, connection: sqlite3.Connection, places: Collection[ledger.Key]) -> None:
+        """Go on as another incarnation, known by what others have seen of these partitions.
 
-        Other streams stay as they are, until somebody knows more of them, too.
+        Others stay as they are, until somebody knows more of them, too.
         """
         store, partitions, hollow = self._store, self._store.ledger, self._store.engine.hollow
-        streams = streams if self._closing is None else self._closing.as_one(streams)
-        written = {name: stored for name, stored in store.engine.shares.items() if name not in hollow}
+        if self._closing is not None:
+            places = {*places, *((name, "") for name in self._closing.as_one(name for name, _ in places))}
         if store.incarnation not in self._born:
             opened = identity.opened_at(connection)
-            numbers = {name: partitions.partition(connection, name).number for name in written}
-            unsure = sum(max(self._began.get(one, 0) - since, 0) for one, since in opened.items())
+            unsure = sum(max(seen - opened.get(one, 0), 0) for one, seen in self._began.items())
             if unsure:
                 _LOG.warning("up to %d rows of %s may be known to others twice", unsure, store.path)
-            old = self._renew(connection, is_gone=True)
-            self._former[old] = {name: opened.get(number, 0) for name, number in numbers.items()}
-        for old, since in self._former.items():
-            again = [written[name] for name in written if name in streams and name in since]
-            before = {
-                partitions.partition(connection, one.stream).number: since.pop(one.stream) for one in again
-            }
-            identity.rewrite(connection, self._writing.commit, again, old, before)
+            old = self.renew(connection, is_gone=True)
+            self._former[old] = opened
+        shares = {name: stored for name, stored in store.engine.shares.items() if name not in hollow}
+        for old, opened in self._former.items():
+            for name, value in places:
+                partition = partitions.partition(connection, name, value)
+                site = ledger.site_within(connection, old, partition)
+                if name in shares and site is not None and (old, partition.number) not in self._again:
+                    self._again.add((old, partition.number))
+                    since = opened.get(partition.number, 0)
+                    commit = self._writing.commit
+                    identity.rewrite(connection, commit, shares[name], partition, site, since)
         partitions.forget()
         partitions.load(connection)
         if self._closing is not None:
             self._closing.rewound()
         _LOG.warning("%s went back in time: it goes on as %s", store.path, store.incarnation)
 
-    def go_back(self, may_take: Callable[[str], bool]) -> None:
+    def go_back(self, may_take: Callable[[str, str], bool]) -> None:
         """Go on as another in a commit of its own, for a peer that has read what is not here."""
         with self.committing() as connection:
-            self.rewound(connection, list(filter(may_take, self._store.engine.shares)))
+            places = connection.execute(f"SELECT stream, value FROM {ledger.PARTITIONS}").fetchall()
+            shares = self._store.engine.shares
+            self.rewound(connection, [one for one in places if one[0] in shares and may_take(*one)])

@@ -66,11 +66,12 @@ class Questions:
             staged = None
         wishes = []
         for place in news.places:
-            if place.stream not in wanted or place.value:
+            if place.stream not in wanted or not replica.hosts(place, rights):
                 continue
-            number, whole = ledger_.partition(connection, place.stream).number, place.stream in repairs
-            had = {} if whole else ledger.vector(connection, number)
-            has = _numbered(connection, {} if staged is None else staged.has.get(key(place), {}))
+            partition, whole = ledger_.find(connection, place.stream, place.value), place.stream in repairs
+            had = {} if whole or partition is None else ledger.vector(connection, partition.number)
+            begun_ = {} if staged is None else staged.has.get(key(place), {})
+            has = _numbered(connection, partition, begun_)
             wishes.append(Wish(place, naming.pairs(had), naming.pairs(has), whole))
         begun, received = {} if staged is None else staged.resumes, self._store.engine.received
         cores = [
@@ -121,7 +122,7 @@ class Questions:
                 staging = Staging(connection, sender)
                 if staging.reached() != question.after:
                     return Outcome.GAP
-                _stage(staging, connection, page, question, named, data)
+                _stage(self._store.ledger, staging, connection, page, question, named, data)
             return Outcome.STAGED
         try:
             with replica.identity.committing() as connection:
@@ -151,6 +152,7 @@ class Questions:
 
 
 def _stage(
+    known: ledger.Ledger,
     staging: Staging,
     connection: sqlite3.Connection,
     page: Page,
@@ -161,6 +163,8 @@ def _stage(
     staged = staging.last() or Staged(question.news, {}, [])
     named.learn(connection)
     for share in page.shares:
+        partition = known.partition(connection, share.place.stream, share.place.value)
+        named.within(connection, partition, share.vector)
         has = staged.has.setdefault(key(share.place), {})
         for place, seen in zip(share.vector[::2], share.vector[1::2], strict=True):
             incarnation = named.incarnations[place]
@@ -171,8 +175,10 @@ def _stage(
     staging.add(Staged(question.news, staged.has, here, going, page.cut, repairs), data)
 
 
-def _numbered(connection: sqlite3.Connection, vector: dict[str, int]) -> dict[int, int]:
-    if not vector:
+def _numbered(
+    connection: sqlite3.Connection, partition: ledger.Partition | None, vector: dict[str, int]
+) -> dict[int, int]:
+    if not vector or partition is None:
         return {}
-    sites = connection.execute(f"SELECT incarnation, number FROM {ledger.SITES}")
+    sites = ledger.numbers_in(connection, partition).items()
     return {number: vector[incarnation] for incarnation, number in sites if incarnation in vector}

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from everview.engines.sqlite.derived.reduced import core_of
+from everview.engines.sqlite.dropping import drop_values, without
 from everview.engines.sqlite.endings import Ending, Endings
 from everview.engines.sqlite.publications import publication_status
 from everview.engines.sqlite.rows import ledger, peers, serving
@@ -21,6 +22,8 @@ from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.windows.closing import Closing
 from everview.engines.sqlite.writing import Writing
 from everview.errors import SyncError
+from everview.language.partitions import Choices, covers, is_text
+from everview.language.relations import Relation
 from everview.language.windowed import CLOSED
 from everview.replication.cuts.giving import PAGE_CELLS
 from everview.replication.cuts.sites import Named, Naming
@@ -38,7 +41,17 @@ from everview.replication.status.heard import Heard
 from everview.replication.status.report import Denied, OnProgress
 from everview.replication.status.status import replication_status, subject_of
 from everview.replication.wire.codec import encode, peek
-from everview.replication.wire.messages import Ask, Columns, Cursor, Greeting, Message, News, Page, Undone
+from everview.replication.wire.messages import (
+    Ask,
+    Columns,
+    Cursor,
+    Greeting,
+    Message,
+    News,
+    Page,
+    Place,
+    Undone,
+)
 
 __all__ = ["Replica"]
 
@@ -98,6 +111,15 @@ class Replica:
         """Whether a stream is taken from a site; that of a core is, if all of its views here are."""
         plans = self.store.engine.plans
         return all(rights.may_write(one) for one in self._views_of(stream) if one == stream or one in plans)
+
+    def hosts(self, place: Place, rights: Rights = ALL) -> bool:
+        """Whether a partition is held here, and is one that a site with these rights may write."""
+        relation = self.store.program.relations.get(place.stream)
+        if relation is None or not relation.partitioned:
+            return not place.value
+        if not is_text(relation, place.value) or not rights.covers(place.stream, place.value):
+            return False
+        return covers(self.store.ledger.parts.get(place.stream), place.value)
 
     def _views_of(self, stream: str) -> tuple[str, ...]:
         return self.store.engine.exchange.views_of.get(core_of(stream), (stream,))
@@ -235,7 +257,20 @@ class Replica:
 
     def go_back(self, rights: Rights = ALL) -> None:
         """Go on as another: the store went back in time, as a site with these rights has found out."""
-        self.identity.go_back(lambda stream: self.may_take(stream, rights))
+        self.identity.go_back(
+            lambda stream, value: self.may_take(stream, rights) and rights.covers(stream, value)
+        )
+
+    def drop(self, relation: Relation, values: Choices | None) -> None:
+        """Host some values of a relation no more: their rows go here, and nowhere else."""
+        engine, writing = self.store.engine, self.writing
+        with self.identity.committing() as connection:
+            self.store.ledger.load(connection)
+            left = without(relation, self.store.ledger.parts.get(relation.name), values)
+            stored = engine.relations[relation.name]
+            if drop_values(connection, engine, writing.commit, stored, left, writing.collect):
+                self.identity.renew(connection, is_gone=True)
+            self.store.ledger.forget()
 
     # Syncing.
 

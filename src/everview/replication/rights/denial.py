@@ -11,7 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from everview.engines.sqlite.rows import ledger
 from everview.engines.sqlite.store import Store
+from everview.language.partitions import includes
 from everview.planner.published import view_of
 from everview.replication.protocol.programs import Programs
 from everview.replication.rights.grants import needed
@@ -41,18 +43,20 @@ def withheld(store: Store, programs: Programs, data: bytes, rights: Rights) -> W
     both = programs.declared(message.program, [*engine.shares, *engine.received])
     wanted = both if message.greeting.reads is None else message.greeting.reads
     reads = {view_of(one) for one in wanted if one in engine.tells and not rights.may_read(one)}
+    chosen = {one.stream: frozenset(one.choices) for one in message.greeting.chosen}
+    part = {name for name, limit in rights.parts if name in both and not includes(limit, chosen.get(name))}
+    reads |= part.intersection(wanted)
     views_of, plans = engine.exchange.views_of, engine.plans
     taken = (view for one in both for view in views_of.get(one, (view_of(one),)) if view in plans)
     told = {*taken, *map(view_of, both & set(engine.shares))}
-    writes = {view for view in told if not rights.may_write(view)}
+    writes = {view for view in told if not rights.may_write(view)} | part
     return Withheld(tuple(filter(reads.__contains__, names)), tuple(filter(writes.__contains__, names)))
 
 
 def denied(store: Store, told: Withheld) -> tuple[Denied, ...]:
     """Return what this site wanted of a peer, by what that says to withhold."""
     with store.exclusive():
-        store.ledger.load(store.writer.connection)
-        written = {view_of(one.stream) for one in store.ledger.partitions.values() if one.seen}
+        written = set(map(view_of, ledger.written_streams(store.writer.connection)))
     exchange, views = store.engine.exchange, store.program.views
     for core in map(exchange.all_cores.__getitem__, store.engine.derives):
         if not written.isdisjoint(core.inputs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everview.language.partitions import Choices, covers
 from everview.planner.published import view_of
 
 
@@ -19,18 +20,22 @@ class Rights:
     inserts: frozenset[str] = frozenset()
     deletes: frozenset[str] = frozenset()
     """Relations of which it may only insert rows, or only delete them: to update one takes both."""
+    parts: tuple[tuple[str, Choices], ...] = ()
+    """Relations of which it may read and write some values alone."""
 
     @property
     def are_limited(self) -> bool:
         """Whether something may not be read, or not be written."""
-        return self.reads is not None or self.writes is not None
+        return self.reads is not None or self.writes is not None or bool(self.parts)
 
     @property
     def writer(self) -> str:
         """What sets sites that may write the same apart from others: empty where they may write all."""
-        if self.writes is None:
+        if self.writes is None and not self.parts:
             return ""
-        return f"/{','.join(sorted(self.writes | self.inserts | self.deletes))}"
+        written = ["*"] if self.writes is None else sorted(self.writes | self.inserts | self.deletes)
+        parts = (f"{name} {' '.join(sorted(choices))}" for name, choices in self.parts)
+        return "/" + ",".join([*written, *parts])
 
     @property
     def may_write_any(self) -> bool:
@@ -52,6 +57,14 @@ class Rights:
     def may_delete(self, stream: str) -> bool:
         """Whether rows may be removed from a stream."""
         return self.writes is None or view_of(stream) in self.writes | self.deletes
+
+    def part_of(self, stream: str) -> Choices | None:
+        """Return which values of a relation it may read and write; None is all."""
+        return next((choices for name, choices in self.parts if name == stream), None)
+
+    def covers(self, stream: str, value: str) -> bool:
+        """Whether it may read and write a value of a relation, as far as values are limited."""
+        return not value or covers(self.part_of(stream), value)
 
 
 ALL = Rights(watches=True)

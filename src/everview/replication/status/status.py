@@ -105,6 +105,6 @@ def _peers(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         {"address": address, "incarnation": incarnation, "name": name, "synced_us": at}
         for address, incarnation, name, at in connection.execute(
             f"SELECT a.address, a.incarnation, ifnull(s.name, ''), a.synced_us FROM {peers.ADDRESSES} AS a "
-            f"LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation ORDER BY 1"
+            f"LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation AND s.partition = 0 ORDER BY 1"
         )
     ]

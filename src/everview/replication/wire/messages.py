@@ -39,6 +39,9 @@ Pairs = list[Number]
 """A vector: positions in the message's `sites` and numbers, in turn."""
 
 
+MOST_CHOSEN = 256
+"""So many choices are said; who wants more of a relation is told of all its values that have changed."""
+
 MOST_RUNS = 1 << 10
 """The runs of a core: one for each position of each branch (`planner.branches`), at most."""
 
@@ -63,6 +66,14 @@ class Place(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     value: Name = ""
 
 
+class Chosen(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Which values of a relation a site wants: its choices, or of many only what tells them from others."""
+
+    stream: Name
+    choices: Annotated[list[Name], msgspec.Meta(max_length=MOST_CHOSEN)]
+    tag: Count
+
+
 class Greeting(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Who speaks, how far it is, and how far it has read the other; `reads` are the streams that it wants."""
 
@@ -74,6 +85,8 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     """The incarnation of which `read` speaks; empty if the other is not known."""
     reads: list[Name] | None
     """None where it hosts all of the program."""
+    chosen: list[Chosen] = []
+    """Of relations that it does not want whole, which values."""
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -29,9 +29,11 @@ class HollowSource:
 
     is_summed = False
 
-    def all_rows(self) -> str:
+    is_partitioned = False
+
+    def all_rows(self, *, within: bool = False) -> str:
         """Return the SELECT of the relation's rows; they are not summed up."""
-        return self.stored.all_rows()
+        return self.stored.all_rows(within=within)
 
     @property
     def tables(self) -> tuple[str, ...]:

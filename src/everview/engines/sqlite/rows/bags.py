@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.circuits.statetable import key_terms
-from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows
+from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, dots_within
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import log
 from everview.engines.sqlite.scalars.storage import column_type
@@ -115,8 +115,11 @@ class BagRows(StoredRows):
         )
         connection.execute(f"DELETE FROM {self.scratch}")
 
-    def all_rows(self) -> str:
-        return f"SELECT r.dot, {self.term('r')} AS term FROM {self.table.name} AS r"
+    def all_rows(self, *, within: bool = False) -> str:
+        rows = f"SELECT r.dot, {self.term('r')} AS term FROM"
+        if self.is_partitioned and within:
+            return f"{rows} {dots_within(self.table.name)}"
+        return f"{rows} {self.table.name} AS r"
 
 
 __all__ = ["GONE", "BagRows"]

@@ -25,9 +25,11 @@ from everview.engines.sqlite.measuring import Bound, Weights, fetch, long_column
 from everview.engines.sqlite.parts import COUNT, PartColumn, Row, value
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.digests import sum_columns, sums, term
-from everview.engines.sqlite.rows.dots import site_of
+from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT, site_of
 from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition, log
 from everview.engines.sqlite.rows.staging import pour, stage
+from everview.errors import WireError
+from everview.language.partitions import cells_of
 from everview.language.relations import Relation, Semantics
 
 GONE = f"temp.{internal('gone')}"
@@ -161,8 +163,10 @@ class StoredRows(ABC):
         return self.relation.name
 
     def partition(self, connection: sqlite3.Connection, commit: Commit) -> tuple[Ledger, Partition]:
-        """Return the ledger and the relation's partition in it."""
+        """Return the ledger, and the partition in it that is being written."""
         ledger = commit.ledger
+        if commit.value and self.relation.partitioned:
+            return ledger, ledger.partition(connection, self.stream, commit.value)
         return ledger, ledger.partition(connection, self.stream)
 
     def _stage(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], weight: int) -> None:
@@ -275,13 +279,32 @@ class StoredRows(ABC):
         """Bring what names its rows up to date, after a cut; return the deltas that have rows for it."""
         return ()
 
-    def all_rows(self) -> str:
-        """Return the SELECT of all live rows, shown or not, as r: their dot and term of the digest."""
+    def all_rows(self, *, within: bool = False) -> str:
+        """Return the SELECT of all live rows, shown or not, as r: their dot and term of the digest.
+
+        Of a relation that has several partitions, those of all, or `within` the one numbered `:partition`.
+        """
+        if self.is_partitioned and within:
+            rows = f"SELECT r.dot, {self.term('r')} AS term FROM"
+            return " UNION ALL ".join(f"{rows} {dots_within(table)}" for table in self.tables)
         both = f"SELECT {', '.join(self.cells)}, dot FROM"
         return (
             f"SELECT r.dot, {self.term('r')} AS term FROM "
             f"({both} {self.table.name} UNION ALL {both} {self.held}) AS r"
         )
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether every value of some columns has a vector of its own."""
+        return bool(self.relation.partitioned)
+
+    def check_value(self, columns: Sequence[Sequence[Any]], value: str) -> None:
+        """Raise WireError for rows from elsewhere that are not of the value they are said to be of."""
+        if not self.is_partitioned:
+            return
+        for place, cell in zip(self.relation.partition_positions, cells_of(value), strict=True):
+            if any(other != cell for other in set(columns[place])):
+                raise WireError(f"a row of {self.relation.name} is of another partition", where="value")
 
     def gone_rows(self) -> str:
         """Return the SELECT of the live rows that are named in `GONE`: their dot and term of the digest.
@@ -323,6 +346,12 @@ class StoredRows(ABC):
             [f"{left}.{c}" for c in self.table.columns],
             [f"{right}.{c}" for c in self.table.columns],
         )
+
+
+def dots_within(table: str) -> str:
+    """What stands after FROM to read the rows r of a table that lie in the value numbered `:partition`."""
+    sites = f"SELECT number << {SHIFT} AS low FROM {SITES} WHERE partition = :partition"
+    return f"({sites}) AS g CROSS JOIN {table} AS r ON r.dot BETWEEN g.low AND g.low | {NUMBERS}"
 
 
 _SALT = f"SELECT salt FROM {SITES} WHERE number = ?"

@@ -24,3 +24,5 @@ class Commit:
     name: str = ""
     """What the site is called."""
     grown: bool = False
+    value: str = ""
+    """The partition that is being written, of a relation that has several."""

@@ -37,6 +37,7 @@ class GroupedRows(StoredRows):
             *self.table.ddl(),
             f"CREATE TABLE {self.held} ({listed})",
             f"CREATE INDEX {self.held}_key ON {self.held} ({', '.join(self.table.key()) or '1'})",
+            *(self.dot_ddl() if self.is_partitioned else ()),
         ]
 
     # Statements that the kinds share.

@@ -24,7 +24,6 @@ That is exact but for three cases. In none of them a row is lost.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
 
 from everview.engines.sqlite.names import PAGES, STORE, TAGS
 from everview.engines.sqlite.rows.base import StoredRows
@@ -36,8 +35,9 @@ from everview.engines.sqlite.rows.ledger import (
     REMOVED,
     SITES,
     VECTORS,
-    Ledger,
+    Partition,
     number_sites,
+    own_numbers,
 )
 from everview.engines.sqlite.store import Store
 
@@ -45,15 +45,14 @@ _TOLD = -1
 """In the place of a partition: what was told by then."""
 
 
-def note_opening(connection: sqlite3.Connection, ledger: Ledger, *, anew: bool = False) -> None:
+def note_opening(connection: sqlite3.Connection, *, anew: bool = False) -> None:
     """Remember where the store is, unless it was opened before and has told nobody anything since."""
     (told,) = connection.execute(f"SELECT shown FROM {STORE}").fetchone()
     found = connection.execute(f"SELECT number FROM {OPENED} WHERE partition = {_TOLD}").fetchone()
     if found == (told,) and not anew:
         return
-    ledger.load(connection)
     connection.execute(f"DELETE FROM {OPENED}")
-    rows = [(_TOLD, told), *((one.number, one.seen) for one in ledger.partitions.values())]
+    rows = [(_TOLD, told), *own_numbers(connection).items()]
     connection.executemany(f"INSERT INTO {OPENED} VALUES (?, ?)", rows)
 
 
@@ -82,55 +81,55 @@ def renew(connection: sqlite3.Connection, store: Store) -> int:
     old = store.ledger.site
     rename(connection, store.environment.incarnation(), store.name)
     store.read_identity(connection)
-    note_opening(connection, store.ledger, anew=True)
+    note_opening(connection, anew=True)
     return old
 
 
 def rewrite(
     connection: sqlite3.Connection,
     commit: Commit,
-    relations: Iterable[StoredRows],
+    stored: StoredRows,
+    partition: Partition,
     old: int,
-    opened: Mapping[int, int],
+    since: int,
 ) -> None:
-    """Give rows that were written since the store was opened dots of the new incarnation.
+    """Give rows of a partition that were written since the store was opened dots of the new incarnation.
+
+    `old` is the number of the old one in the partition, and `since` its last number by then.
 
     Removals since then are told again by its vector, which moves wherever the old one's had. Only those of
     rows that were written since are not told: others may know other rows by these dots.
     """
     ledger = commit.ledger
-    for stored in relations:
-        partition = ledger.partition(connection, stored.stream)
-        since = opened.get(partition.number, 0)
-        forgot = connection.execute(
-            f"SELECT 1 FROM {VECTORS} WHERE partition = ? AND site = ? AND forgotten > ?",
-            (partition.number, old, since),
-        ).fetchone()
-        moved = connection.execute(
-            f"UPDATE {VECTORS} SET seen = ?1, changed = ?2, forgotten = min(forgotten, ?1) "
-            "WHERE partition = ?3 AND site = ?4 AND seen > ?1",
-            (since, commit.version, partition.number, old),
-        ).rowcount
-        if not moved:
-            continue
-        base, low, high = ledger.base(partition), dot(old, since), dot(old + 1, 0)
+    forgot = connection.execute(
+        f"SELECT 1 FROM {VECTORS} WHERE partition = ? AND site = ? AND forgotten > ?",
+        (partition.number, old, since),
+    ).fetchone()
+    moved = connection.execute(
+        f"UPDATE {VECTORS} SET seen = ?1, changed = ?2, forgotten = min(forgotten, ?1) "
+        "WHERE partition = ?3 AND site = ?4 AND seen > ?1",
+        (since, commit.version, partition.number, old),
+    ).rowcount
+    if not moved:
+        return
+    base, low, high = ledger.base(partition), dot(old, since), dot(old + 1, 0)
+    connection.execute(
+        f"DELETE FROM {REMOVED} WHERE partition = ? AND dot > ? AND dot < ?",
+        (partition.number, low, high),
+    )
+    for table in stored.tables:  # numbers stay as far apart as they were, above those of the new one
         connection.execute(
-            f"DELETE FROM {REMOVED} WHERE partition = ? AND dot > ? AND dot < ?",
-            (partition.number, low, high),
+            f"UPDATE {table} SET dot = dot - ? + ?, version = ? WHERE dot > ? AND dot < ?",
+            (low, base, commit.version, low, high),
         )
-        for table in stored.tables:  # numbers stay as far apart as they were, above those of the new one
-            connection.execute(
-                f"UPDATE {table} SET dot = dot - ? + ?, version = ? WHERE dot > ? AND dot < ?",
-                (low, base, commit.version, low, high),
-            )
-        ledger.advance(connection, partition, _used(connection, stored, base), commit.version)
-        if forgot:  # removals that are told again are not in the log
-            connection.execute(
-                f"UPDATE {VECTORS} SET forgotten = seen WHERE partition = ? AND site = ?",
-                (partition.number, ledger.site),
-            )
-        connection.execute(f"UPDATE {PARTITIONS} SET summed = 0 WHERE number = ?", (partition.number,))
-        commit.grown = True
+    ledger.advance(connection, partition, _used(connection, stored, base), commit.version)
+    if forgot:  # removals that are told again are not in the log
+        connection.execute(
+            f"UPDATE {VECTORS} SET forgotten = seen WHERE partition = ? AND site = ?",
+            (partition.number, ledger.site_in(partition)),
+        )
+    connection.execute(f"UPDATE {PARTITIONS} SET summed = 0 WHERE number = ?", (partition.number,))
+    commit.grown = True
 
 
 def _used(connection: sqlite3.Connection, stored: StoredRows, base: int) -> int:

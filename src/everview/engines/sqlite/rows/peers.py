@@ -93,5 +93,6 @@ def alarms(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str, int]
     """Yield stream, value, the peer's name or incarnation, and since when, for every alarm."""
     yield from connection.execute(
         f"SELECT a.stream, a.value, ifnull(nullif(s.name, ''), a.incarnation), a.noticed_us "
-        f"FROM {ALARMS} AS a LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation ORDER BY 1, 2, 3"
+        f"FROM {ALARMS} AS a LEFT JOIN {SITES} AS s ON s.incarnation = a.incarnation AND s.partition = 0 "
+        "ORDER BY 1, 2, 3"
     )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from everview.engines.sqlite.names import STORE, TAGS
 from everview.engines.sqlite.parts import Row
-from everview.engines.sqlite.rows.base import RANGES
+from everview.engines.sqlite.rows.base import RANGES, dots_within
 from everview.engines.sqlite.rows.digests import PRIME, sums
 from everview.engines.sqlite.rows.dots import dot, number_of, site_of
 from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, SITES, VECTORS, vector
@@ -25,6 +25,8 @@ Vector = Mapping[int, int]
 Digest = tuple[int, int]
 
 NO_DIGEST = (0, 0)
+
+NOTHING: Mapping[str, int] = {}
 
 
 class Cursor(NamedTuple):
@@ -94,8 +96,12 @@ class Source(Protocol):
     def read(self, connection: sqlite3.Connection, limit: int, room: int) -> tuple[list[Row], int]:
         """Return rows whose dots lie in `RANGES`, and about how many bytes they have."""
 
-    def all_rows(self) -> str:
-        """Return the SELECT of all live rows: their dot, and their term of the digest."""
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether its tables have the rows of several partitions."""
+
+    def all_rows(self, *, within: bool = False) -> str:
+        """Return the SELECT of all live rows, or of a partition's: dots and terms of the digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,26 +218,25 @@ def removals_for(
         return Removals(Mode.SAME)
     (floor,) = connection.execute(f"SELECT floor FROM {PARTITIONS} WHERE number = ?", (partition,)).fetchone()
     if reader.whole:
-        return _live(connection, stored)
-    live, start = _live_rows(connection, stored), since
+        return _live(connection, stored, partition)
+    live, start = _live_rows(connection, stored, partition), since
     if since and NOT_LOGGED < floor <= since:
         mode = Mode.SINCE
     elif floor != NOT_LOGGED and includes(reader.had, forgotten(connection, partition)):
         mode, start = Mode.LOG, 0
     else:
-        return _live(connection, stored)
+        return _live(connection, stored, partition)
     logged = f"FROM {REMOVED} WHERE partition = ? AND version > ?"
     dots = [
         one for (one,) in connection.execute(f"SELECT DISTINCT dot {logged} ORDER BY dot", (partition, start))
     ]
-    return Removals(mode, dots) if len(dots) <= 2 * live + 100 else _live(connection, stored)
+    return Removals(mode, dots) if len(dots) <= 2 * live + 100 else _live(connection, stored, partition)
 
 
-def _live_rows(connection: sqlite3.Connection, stored: Source) -> int:
+def _live_rows(connection: sqlite3.Connection, stored: Source, partition: int) -> int:
     """About how many rows there are: what it would take to tell of all."""
-    found = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {stored.tables[0]} LIMIT 100000)"
-    ).fetchone()
+    rows = f"SELECT 1 FROM {_rows_in(stored, stored.tables[0])} LIMIT 100000"
+    found = connection.execute(f"SELECT count(*) FROM ({rows})", {"partition": partition}).fetchone()
     return int(found[0])
 
 
@@ -244,11 +249,17 @@ def forgotten(connection: sqlite3.Connection, partition: int) -> dict[int, int]:
     )
 
 
-def _live(connection: sqlite3.Connection, stored: Source) -> Removals:
-    rows = " UNION ALL ".join(f"SELECT dot FROM {table} WHERE dot IS NOT NULL" for table in stored.tables)
+def _rows_in(stored: Source, table: str) -> str:
+    """What stands after FROM to read the rows r of a partition, which is numbered `:partition`."""
+    return dots_within(table) if stored.is_partitioned else f"{table} AS r"
+
+
+def _live(connection: sqlite3.Connection, stored: Source, partition: int) -> Removals:
+    tables = [_rows_in(stored, table) for table in stored.tables]
+    rows = " UNION ALL ".join(f"SELECT r.dot FROM {table} WHERE r.dot IS NOT NULL" for table in tables)
     islands = f"SELECT dot, dot - row_number() OVER (ORDER BY dot) AS island FROM ({rows})"
     found = connection.execute(
-        f"SELECT min(dot), max(dot) FROM ({islands}) GROUP BY island ORDER BY 1"
+        f"SELECT min(dot), max(dot) FROM ({islands}) GROUP BY island ORDER BY 1", {"partition": partition}
     ).fetchall()
     lows, highs = zip(*found, strict=True) if found else ((), ())
     return Removals(Mode.LIVE, lows, highs)
@@ -268,23 +279,32 @@ def digest_of(connection: sqlite3.Connection, stored: Source, partition: int, ve
     first, second, summed, own, floor = connection.execute(
         f"SELECT first, second, summed, own, floor FROM {PARTITIONS} WHERE number = ?", (partition,)
     ).fetchone()
-    (site,) = connection.execute(
-        f"SELECT d.number FROM {STORE} AS s JOIN {SITES} AS d ON d.incarnation = s.incarnation"
-    ).fetchone()
-    seen = vector(connection, partition).get(site, 0)
     if summed == version:
         return first, second
+    site = _own_site(connection, stored, partition)
+    seen = vector(connection, partition).get(site, 0)
     if floor == NOT_LOGGED or summed < max(floor, 1):
-        return _keep_digest(connection, partition, sum_rows(connection, stored.all_rows()), version, seen)
-    low, high = dot(site, own), dot(site, seen)
-    came = f"SELECT dot, term FROM ({stored.all_rows()}) WHERE dot > {low} AND dot <= {high}"
-    counted = f"dot <= {low} OR dot > {high}"
+        rows = sum_rows(connection, stored.all_rows(within=True), {"partition": partition})
+        return _keep_digest(connection, partition, rows, version, seen)
+    given = {"low": dot(site, own), "high": dot(site, seen), "partition": partition, "summed": summed}
+    came = f"SELECT dot, term FROM ({stored.all_rows()}) WHERE dot > :low AND dot <= :high"
+    counted = "dot <= :low OR dot > :high"
     went = (
-        f"SELECT dot, term FROM {REMOVED} WHERE partition = {partition} AND version > {summed} "
+        f"SELECT dot, term FROM {REMOVED} WHERE partition = :partition AND version > :summed "
         f"AND term IS NOT NULL AND ({counted})"
     )
-    more, less = sum_rows(connection, came), sum_rows(connection, went)
+    more, less = sum_rows(connection, came, given), sum_rows(connection, went, given)
     return _keep_digest(connection, partition, _add((first, second), more, less), version, seen)
+
+
+def _own_site(connection: sqlite3.Connection, stored: Source, partition: int) -> int:
+    """The number of the store's own incarnation in a partition; −1 where it never wrote."""
+    found = connection.execute(
+        f"SELECT d.number FROM {STORE} AS s JOIN {SITES} AS d ON d.incarnation = s.incarnation "
+        "WHERE d.partition = ?",
+        (partition if stored.is_partitioned else 0,),
+    ).fetchone()
+    return -1 if found is None else int(found[0])
 
 
 def forget_digest(connection: sqlite3.Connection, partition: int) -> None:
@@ -322,7 +342,7 @@ def _add(digest: Digest, more: Digest, less: Digest) -> Digest:
     return (digest[0] + more[0] - less[0]) % PRIME, (digest[1] + more[1] - less[1]) % PRIME
 
 
-def sum_rows(connection: sqlite3.Connection, rows: str) -> Digest:
+def sum_rows(connection: sqlite3.Connection, rows: str, given: Mapping[str, int] = NOTHING) -> Digest:
     """Return the digest of rows, a SELECT of their dots and terms."""
-    found: Digest = connection.execute(sums(rows, SITES)).fetchone()
+    found: Digest = connection.execute(sums(rows, SITES), given).fetchone()
     return found

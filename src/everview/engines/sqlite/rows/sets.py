@@ -16,7 +16,7 @@ from everview.engines.sqlite.integers import within
 from everview.engines.sqlite.rows.base import GONE, Arrived
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.grouped import GroupedRows
-from everview.engines.sqlite.rows.ledger import log
+from everview.engines.sqlite.rows.ledger import PARTITIONS, SITES, log
 from everview.errors import WireError
 from everview.language.limits import LONGEST
 from everview.language.relations import Relation
@@ -93,15 +93,30 @@ class SetRows(GroupedRows):
 
         Nothing is removed where this store has never written.
         """
+        if not self.is_partitioned:
+            return self._forget(connection, commit, own, others, limit)
+        count, dead = 0, f"SELECT DISTINCT dot >> 40 FROM {self.table.name} WHERE NOT cl & 1 AND version <= ?"
+        values = f"SELECT partition FROM {SITES} WHERE number IN ({dead})"
+        found = connection.execute(f"SELECT value FROM {PARTITIONS} WHERE number IN ({values})", (own,))
+        for (commit.value,) in found.fetchall():
+            if count < limit:
+                count += self._forget(connection, commit, own, others, limit - count)
+        commit.value = ""
+        return count
+
+    def _forget(
+        self, connection: sqlite3.Connection, commit: Commit, own: int, others: int, limit: int
+    ) -> int:
         ledger, partition = self.partition(connection, commit)
         if not partition.seen:
             return 0
-        name = self.table.name
+        name, sites = self.table.name, f"SELECT number FROM {SITES} WHERE partition = {partition.number}"
         connection.execute(f"DELETE FROM {GONE}")
         count = connection.execute(
             f"INSERT INTO {GONE} SELECT dot FROM {name} WHERE NOT cl & 1 AND version <= ? "
-            "AND (dot >> 40 = ? OR version <= ?) LIMIT ?",
-            (own, ledger.site, others, limit),
+            f"AND (dot >> 40 = ? OR version <= ?) {f'AND dot >> 40 IN ({sites})' if partition.value else ''} "
+            "LIMIT ?",
+            (own, ledger.site_in(partition), others, limit),
         ).rowcount
         if not count:
             return 0

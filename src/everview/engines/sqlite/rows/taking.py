@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from everview.engines.sqlite.circuits.names import internal
-from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, name_gone
+from everview.engines.sqlite.rows.base import GONE, Arrived, StoredRows, dots_within, name_gone
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import NOT_LOGGED, PARTITIONS, REMOVED, VECTORS, Partition, vector
 from everview.engines.sqlite.rows.permits import Permit
@@ -92,7 +92,9 @@ class Taking:
             # To repair a partition is to take all of it anew, as far as the sender has seen it.
             gone = _IS_COVERED if self._repairs else f"{_IS_COVERED} AND NOT {_IS_LIVE}"
             for table in part.stored.tables:
-                connection.execute(f"INSERT INTO {GONE} SELECT dot FROM {table} WHERE {gone}")
+                rows = dots_within(table) if part.stored.is_partitioned else table
+                given = {"partition": part.partition.number}
+                connection.execute(f"INSERT INTO {GONE} SELECT dot FROM {rows} WHERE {gone}", given)
         elif removals.dots:
             pour(connection, lambda dots: f"INSERT OR IGNORE INTO {GONE} {dots}", [removals.dots])
         else:
@@ -187,7 +189,8 @@ def trim_log(connection: sqlite3.Connection, stored: StoredRows, partition: int)
     ).fetchone()
     if logged <= REMEMBERED:
         return
-    (rows,) = connection.execute(f"SELECT count(*) FROM {stored.table.name}").fetchone()
+    told = dots_within(stored.table.name) if stored.is_partitioned else stored.table.name
+    (rows,) = connection.execute(f"SELECT count(*) FROM {told}", {"partition": partition}).fetchone()
     forget_log(connection, partition, REMEMBERED + rows)
 
 

@@ -152,7 +152,7 @@ def strangers(connection: sqlite3.Connection, stored: StoredRows, marker: Marker
     """
     owner, at = cell(stored, stored.relation.owner), cell(stored, stored.relation.event_time)
     seen: Vector = vector_of(connection, stored.stream, marker.source)
-    numbers = dict(connection.execute(f"SELECT incarnation, number FROM {SITES}"))
+    numbers = dict(connection.execute(f"SELECT incarnation, number FROM {SITES} WHERE partition = 0"))
     found: list[int] = []
     for incarnation, last in seen.items():
         first = marker.vector.get(incarnation, 0)

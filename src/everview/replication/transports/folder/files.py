@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from everview.replication.cuts.applying import Outcome, apply
 from everview.replication.cuts.derivations import give_derivations, resumes
 from everview.replication.cuts.giving import PAGE_BYTES, PAGE_CELLS, page_for
 from everview.replication.cuts.sites import Named, Naming, beginnings, incarnation_of
+from everview.replication.cuts.staging import key
 from everview.replication.protocol.offers import scope_of
 from everview.replication.protocol.replica import Replica
 from everview.replication.rights.rights import ALL
@@ -54,6 +56,7 @@ from everview.replication.wire.messages import (
     Page,
     Place,
     Resume,
+    Share,
     Wish,
 )
 
@@ -80,36 +83,48 @@ class _Pages:
 
     def __init__(self, frames: Messages, heads: Sequence[Message]) -> None:
         self._frames, self.heads = frames, heads
+        self._read: tuple[int, tuple[Message, list[Columns]]] | None = None
+        """The page that was read last: mostly it has several partitions."""
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """In which pages before the last one there is something of a partition, or of a core."""
+        found: dict[str, list[int]] = {}
+        for number, head in enumerate(self.heads[:-1]):
+            assert head.page is not None
+            told = {key(share.place) for share in head.page.shares if share.rows}
+            for one in told | {key(Place(one.core)) for one in head.page.derived}:
+                found.setdefault(one, []).append(number)
+        return found
 
     def pages(self, place: Place) -> Iterator[tuple[Message, list[Columns]]]:
         """Yield those before the last one that have rows of a partition, one by one."""
-        for number, head in enumerate(self.heads[:-1]):
-            assert head.page is not None
-            told = {share.place for share in head.page.shares if share.rows}
-            if place in told or place.stream in {one.core for one in head.page.derived}:
-                yield self.page(number)
+        yield from map(self.page, self._numbers.get(key(place), ()))
 
     def page(self, number: int) -> tuple[Message, list[Columns]]:
         """Return a page; WireError unless its rows lie beyond those of the pages before."""
+        if self._read is not None and self._read[0] == number:
+            return self._read[1]
         message, columns = decode(self._frames[number])
         assert message.page is not None
-        sites = [incarnation_of(name) for name in message.sites]
+        sites, before = [incarnation_of(name) for name in message.sites], self._before(number)
         for share, own in zip(message.page.shares, columns[: len(message.page.shares)], strict=True):
-            before = self._before(number, share.place)
+            led = before.get(share.place, {})
             # Numbers go up from where a site's rows begin: `Named.dots` checks that.
             firsts = ((sites[own.sites[at]], own.numbers[at]) for at in beginnings(own.sites))
-            if any(number <= before.get(site, 0) for site, number in firsts):
+            if any(number <= led.get(site, 0) for site, number in firsts):
                 raise WireError(f"a row of {share.place.stream} comes twice", where="section")
+        self._read = number, (message, columns)
         return message, columns
 
-    def _before(self, number: int, place: Place) -> dict[str, int]:
+    def _before(self, number: int) -> dict[Place, dict[str, int]]:
         """Return to where the pages before one lead."""
-        found: dict[str, int] = {}
+        found: dict[Place, dict[str, int]] = {}
         for head in self.heads[:number]:
+            sites = head.sites
             for share in head.page.shares if head.page is not None else ():
-                if share.place == place:
-                    sites = head.sites
-                    join(found, {incarnation_of(sites[at]): seen for at, seen in _pairs(share.vector)})
+                led = {incarnation_of(sites[at]): seen for at, seen in _pairs(share.vector)}
+                join(found.setdefault(share.place, {}), led)
         return found
 
 
@@ -155,7 +170,8 @@ class Files:
         if len(spans) < len(message.ask.wishes):
             raise WireError("the summary names a partition twice", where="header")
         taken = self._taken(message, [place.stream for place in spans])
-        return Summary(message, sites[0], spans, frozenset(place for place in spans if place.stream in taken))
+        ours = (place for place in spans if place.stream in taken and self._replica.hosts(place))
+        return Summary(message, sites[0], spans, frozenset(ours))
 
     def _taken(self, message: Message, streams: Collection[str]) -> set[str]:
         told = self._streams
@@ -244,11 +260,16 @@ class Files:
                     if self._core:
                         had = {place: vector for place, (_, vector) in marks.items()}
                 seen = self._seen(connection)
-                numbers = dict(connection.execute(f"SELECT incarnation, number FROM {ledger.SITES}"))
-                for place in seen.keys() - readers.keys():
+                changed = [
+                    place
+                    for place, vector in seen.items()
+                    if vector != marks.get(place, (0, None))[1] or not includes(had.get(place, {}), vector)
+                ]
+                for place in set(changed) - readers.keys():
                     required = meet(seen[place], had.get(place, {}))
                     version, vector = marks.get(place, (0, {}))
                     start = version if includes(required, vector) else 0
+                    numbers = ledger.numbers_in(connection, self._partition(connection, place))
                     readers[place] = Reader({numbers[site]: n for site, n in required.items()}, since=start)
                 naming = Naming(connection, self._store.ledger.site)
                 offers = {place.stream: self._store.engine.tells[place.stream] for place in readers}
@@ -261,22 +282,22 @@ class Files:
                     page, columns = give_derivations(*told, page, columns, naming, *most)
                     resume = resumes(page).get(self._core, resume)
                 if not page.done:
-                    _stage(readers, page, naming)
+                    for share in page.shares:
+                        number = self._partition(connection, share.place).number
+                        _stage(readers[share.place], share, ledger.vector(connection, number), naming)
                 page, columns = _told(page, columns)
                 piece = Piece(self._replica.message(naming, page=page, columns=columns), _rows(page))
                 summary = b""
                 if page.done:
-                    changed = [
-                        place
-                        for place, vector in seen.items()
-                        if vector != marks.get(place, (0, None))[1]
-                        or not includes(had.get(place, {}), vector)
-                    ]
                     summary = self._summary(connection, page.head, since, readers, changed)
             yield piece
             if summary:
                 yield Piece(summary, 0)
                 return
+
+    def _partition(self, connection: sqlite3.Connection, place: Place) -> ledger.Partition:
+        partition = self._store.engine.tells[place.stream].partition
+        return self._store.ledger.partition(connection, partition, place.value)
 
     def _marks(
         self, connection: sqlite3.Connection, former: Iterable[Summary]
@@ -301,9 +322,7 @@ class Files:
         naming = Naming(connection, self._store.ledger.site)
         wishes = []
         for place in sorted(changed, key=lambda place: (place.stream, place.value)):
-            partition = self._store.engine.tells[place.stream].partition
-            number = self._store.ledger.partition(connection, partition).number
-            reached = ledger.vector(connection, number)
+            reached = ledger.vector(connection, self._partition(connection, place).number)
             had = readers[place].had
             more = {site: seen for site, seen in reached.items() if seen > had.get(site, 0)}
             wishes.append(Wish(place, naming.pairs(had), naming.pairs(more)))
@@ -373,7 +392,8 @@ class Files:
         if summary.head.version <= read.version:
             return None
         if summary.is_snapshot:
-            scope = scope_of(sorted({place.stream for place in summary.ours}))
+            streams = sorted({place.stream for place in summary.ours})
+            scope = scope_of(streams, self._replica.offers.chosen(connection))
         elif not 0 < summary.since.version <= read.version:
             return None
         return News(summary.since, scope, [])
@@ -387,11 +407,10 @@ def _pairs(vector: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield from zip(vector[::2], vector[1::2], strict=True)
 
 
-def _stage(readers: Mapping[Place, Reader], page: Page, naming: Naming) -> None:
-    """Count what is in a page as had, when the next one is chosen."""
-    sites = {position: site for site, position in naming.positions.items()}
-    for share in page.shares:
-        readers[share.place].has = {sites[at]: seen for at, seen in _pairs(share.vector)}
+def _stage(reader: Reader, share: Share, reached: Iterable[int], naming: Naming) -> None:
+    """Count what is in a page as had, when the next one is chosen; `reached` are the sites of its vector."""
+    sites = {naming.place(site): site for site in reached}
+    reader.has = {sites[at]: seen for at, seen in _pairs(share.vector)}
 
 
 def _told(page: Page, columns: Sequence[Columns]) -> tuple[Page, list[Columns]]:
