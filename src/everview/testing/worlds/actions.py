@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections import Counter
 
+from everview.engines.sqlite.rows.ledger import PARTITIONS
 from everview.engines.sqlite.rows.taking import forget_log
+from everview.language.partitions import text_of
 from everview.replication.rights.rights import Rights
 from everview.replication.status.report import SyncReport
 from everview.replication.transports.folder.transport import FolderTransport
@@ -14,7 +16,7 @@ from everview.testing.worlds.history import Event, written
 from everview.testing.worlds.invariants import Wrong
 from everview.testing.worlds.liars import lie
 from everview.testing.worlds.network import deliver, dial, sync
-from everview.testing.worlds.sites import Crashed, Site
+from everview.testing.worlds.sites import Crashed, Site, part_of, stream_of
 from everview.testing.worlds.world import World
 
 MOST_SITES = 6
@@ -30,7 +32,7 @@ def happen(step: do.Step, world: World) -> None:
 def _write(step: do.Write, world: World) -> None:
     site = world.sites.get(step.site)
     if site is not None:
-        operations = [_own(site, one) for one in step.operations if site.may_write(one[1])]
+        operations = [_own(site, one) for one in step.operations if site.may_write(_part(world, one))]
         write(world, site, operations, step.crash)
 
 
@@ -52,7 +54,7 @@ def _load(step: do.Load, world: World) -> None:
 def write(world: World, site: Site, operations: list[do.Operation], crash: int = 0) -> None:
     """A transaction, and what the oracle is told of it if it was committed, also by a process that died."""
     relations = world.program.relations
-    touched = sorted({*site.sets, *(name for _, name, _ in operations)})
+    touched = sorted({*site.sets, *(_part(world, one) for one in operations)})
     before = {name: site.live(name) for name in touched}
     own, stamp = site.own(), 0
     with world.acting(site, crash), site.writing.transaction():
@@ -68,8 +70,8 @@ def write(world: World, site: Site, operations: list[do.Operation], crash: int =
             continue
         if stamp == 0:  # it died after the commit
             stamp = max((row[-1] for dot, row in live.items() if dot not in before[name]), default=0)
-        mine = [one for one in operations if one[1] == name]
-        expected = written(relations[name], before[name], mine, stamp)
+        mine = [one for one in operations if _part(world, one) == name]
+        expected = written(relations[stream_of(name)[0]], before[name], mine, stamp)
         expected -= world.forgotten(site, name, before[name], live)
         if Counter(live.values()) != expected:
             raise Wrong(f"{site.name} has written {mine} to {before[name]}, and holds {live}")
@@ -81,6 +83,17 @@ def write(world: World, site: Site, operations: list[do.Operation], crash: int =
             site.fork.events.append(event)
         world.counts["writes"] += 1
     world.check(site)
+
+
+def _part(world: World, operation: do.Operation) -> str:
+    """The relation that is written, or the value of it."""
+    _, name, row = operation
+    places = world.program.relations[name].partition_positions
+    return part_of(name, text_of(row[place] for place in places)) if places else name
+
+
+def _relation(part: str) -> str:
+    return stream_of(part)[0]
 
 
 def _batches(
@@ -214,8 +227,8 @@ def _forget(step: do.Forget, world: World) -> None:
         return
     with world.acting(site), site.store.writing() as connection:
         site.store.ledger.load(connection)
-        for partition in list(site.store.ledger.partitions.values()):
-            world.counts["removals forgotten"] += forget_log(connection, partition.number, step.keep)
+        for (number,) in connection.execute(f"SELECT number FROM {PARTITIONS}").fetchall():
+            world.counts["removals forgotten"] += forget_log(connection, number, step.keep)
         site.store.ledger.forget()
 
 
@@ -234,7 +247,7 @@ def _host(step: do.Host, world: World) -> None:
 def _repair(step: do.Repair, world: World) -> None:
     """Who repairs greets as a stranger: by that alone nobody finds out that a store went back."""
     site, peer = world.sites.get(step.site), world.sites.get(step.peer)
-    if site and peer and not (site.fork or peer.fork) and step.relation in site.shares:
+    if site and peer and not (site.fork or peer.fork) and step.relation in map(_relation, site.shares):
         with site.replica.repairing([step.relation]):
             _sync(do.Sync(step.site, step.peer), world)
         world.counts["repairs"] += 1
@@ -335,6 +348,33 @@ def _leave(step: do.Leave, world: World) -> None:
     if site is not None and len(honest) > 2 and world.is_honest(step.site):
         world.remove(site)
         world.counts["left"] += 1
+
+
+@happen.register
+def _choose(step: do.Choose, world: World) -> None:
+    site = world.sites.get(step.site)
+    if site is not None and not site.fork and step.relation in site.choices:
+        world.network.forget(site.name)
+        site.stop()
+        site.open({step.relation: {"a": [step.value]}})
+        world.counts["values hosted"] += 1
+        world.check(site)
+
+
+@happen.register
+def _drop(step: do.Drop, world: World) -> None:
+    site, value = world.sites.get(step.site), text_of([step.value])
+    if site is None or site.fork or value not in site.choices.get(step.relation, ()):
+        return
+    if len(site.choices[step.relation]) > 1:
+        with world.acting(site):
+            site.replica.drop(world.program.relations[step.relation], frozenset([value]))
+        site.forget()
+        part = part_of(step.relation, value)
+        site.seen.pop(part, None)
+        site.came = {known: us for known, us in site.came.items() if known[0] != part}
+        world.counts["values dropped"] += 1
+        world.check(site)
 
 
 @happen.register

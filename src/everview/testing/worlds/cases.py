@@ -8,7 +8,15 @@ from typing import Any, get_args
 
 from everview.language.relations import Semantics
 from everview.testing.worlds import steps as do
-from everview.testing.worlds.programs import LARGE, TRANSFERS, parsed, random_program, with_authorities
+from everview.testing.worlds.programs import (
+    LARGE,
+    TRANSFERS,
+    inputs_of,
+    parsed,
+    random_program,
+    with_authorities,
+    with_partitions,
+)
 
 FAULTS = (
     "forget",
@@ -64,6 +72,12 @@ class _Generator:
         if not self.transfers and publishing.random() < 0.2:
             self.text = with_authorities(self.text, publishing, self.names)
             self.program = parsed(self.text)
+        splitting = random.Random(f"partitions {kind} {seed}")
+        if not self.transfers and splitting.random() < 0.4:
+            self.text = with_partitions(self.text, splitting)
+            self.program = parsed(self.text)
+        self.split = [name for name, one in self.program.relations.items() if one.partitioned]
+        self.parts = self.parts or (bool(self.split) and splitting.random() < 0.6)
         self.grants: list[str] = []
         if kind == "wild":
             self.faults |= {"rewind"}
@@ -71,6 +85,12 @@ class _Generator:
             self.faults -= {"rewind"}
             grants = rng.random() < 0.6
             self.grants = [name for name in self.relations if grants and rng.random() < 0.5]
+            self.grants = [
+                f"{name} [{splitting.randrange(2)}]"
+                if name in self.split and splitting.random() < 0.6
+                else name
+                for name in self.grants
+            ]
         if self.transfers or kind == "liar":
             self.faults.discard("rights")
 
@@ -104,8 +124,17 @@ class _Generator:
         if self.transfers:  # whoever hosts half of a transfer sees half of it
             return sorted(self.program.views)
         views = self.rng.sample(sorted(self.program.views), self.rng.choice([0, 1, 1, 2]))
-        relations = [one for one in self.relations if self.rng.random() < 0.3]
-        return sorted({*views, *relations}) or [self.relations[0]]
+        relations = {one for one in self.relations if self.rng.random() < (0.8 if one in self.split else 0.3)}
+        for made in (inputs_of(self.program, view) for view in views):
+            relations |= made if made.intersection(self.split) else set()  # it is over what is hosted
+        named = [self.values(one) if one in self.split else one for one in sorted(relations)]
+        return sorted({*views, *named}) or [self.relations[0]]
+
+    def values(self, relation: str) -> str:
+        """A partitioned relation, or some of its values."""
+        if self.rng.random() < 0.3:
+            return relation
+        return f"{relation}/a={','.join(map(str, self.rng.sample(range(3), self.rng.choice([1, 1, 2]))))}"
 
     def skew(self) -> int:
         return self.rng.choice(SKEWS) if "skew" in self.faults else 0
@@ -140,6 +169,8 @@ class _Generator:
             moves.append((self.host, 2))
         if not self.kind:
             moves.append((lambda: [do.Repair(*self.pair(), rng.choice(self.relations))], 1))
+        if self.split and self.parts:
+            moves += [(lambda: [do.Choose(*self.value())], 2), (lambda: [do.Drop(*self.value())], 2)]
         if self.kind == "liar":
             moves.append((lambda: [do.Lie(self.site(), rng.getrandbits(30))], 12))
             if self.grants:
@@ -154,6 +185,9 @@ class _Generator:
     def pair(self) -> tuple[str, str]:
         one, other = self.rng.sample(self.names, 2)
         return one, other
+
+    def value(self) -> tuple[str, str, int]:
+        return self.site(), self.rng.choice(self.split), self.rng.randrange(3)
 
     def write(self) -> list[do.AnyStep]:
         return [do.Write(self.site(), self.transaction())]
@@ -242,8 +276,10 @@ class _Generator:
         return steps
 
     def host(self) -> list[do.AnyStep]:
-        every = [*self.relations, *sorted(self.program.views)]
-        return [do.Host(self.site(), self.rng.sample(every, self.rng.choice([1, 1, 2])))]
+        made = {view: inputs_of(self.program, view) for view in sorted(self.program.views)}
+        views = [view for view, inputs in made.items() if inputs.isdisjoint(self.split)]
+        every = [*self.relations, *views]
+        return [do.Host(self.site(), self.rng.sample(every, min(self.rng.choice([1, 1, 2]), len(every))))]
 
     def permit(self) -> list[do.AnyStep]:
         rng = self.rng

@@ -36,6 +36,7 @@ from everview.replication.wire.messages import (
     Wish,
 )
 from everview.testing.worlds.invariants import Wrong
+from everview.testing.worlds.sites import stream_of
 
 if TYPE_CHECKING:
     from everview.testing.worlds.sites import Site
@@ -78,7 +79,7 @@ class Scene:
     def place(self) -> Place:
         """A partition, mostly one that there is."""
         stream = self.rng.choice([*self.streams, *self.streams, "nothing", ""])
-        return Place(stream, "" if self.rng.random() < 0.9 else "x")
+        return Place(stream, self.rng.choices(["", "[0]", "[1]", "[2]", "x"], [6, 1, 1, 1, 1])[0])
 
     def pairs(self, message: Message) -> list[int]:
         """A vector over the message's sites."""
@@ -269,10 +270,12 @@ def tampered(data: bytes, scene: Scene) -> bytes:
 def lie(world: World, liar: Site, victim: Site, seed: int) -> None:
     """A liar talks with a victim; what it may not change is as it was."""
     rng, grants = random.Random(seed), world.case.grants
-    rights = Rights(None, None, frozenset(grants))
+    rights = Rights(None, None, frozenset(stream_of(one)[0] for one in grants), parts=_limits(grants))
     _talk(world, liar, victim, rights, None)  # an honest one first: the victim tells what it tells anybody
     before = tables(victim)
-    others = {name: (victim.vector(name), victim.live(name)) for name in victim.shares if name not in grants}
+    others = {
+        name: (victim.vector(name), victim.live(name)) for name in victim.shares if _is_safe(name, grants)
+    }
     known = [one for (one,) in liar.connection.execute("SELECT incarnation FROM everview_dot_sites")]
     schemas = {name: relation.schema for name, relation in world.program.relations.items()}
     scene = Scene(rng, [*known, victim.incarnation], sorted(schemas), schemas)
@@ -288,6 +291,15 @@ def lie(world: World, liar: Site, victim: Site, seed: int) -> None:
     grown = sum(map(len, map(repr, after.values()))) - sum(map(len, map(repr, before.values())))
     if grown > MOST_GROWTH:
         raise Wrong(f"{victim.name} has grown by {grown} bytes for a few lies")
+
+
+def _limits(grants: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The values that the liar may write, of relations of which it may not write all."""
+    return tuple((name, frozenset([value])) for name, value in map(stream_of, grants) if value)
+
+
+def _is_safe(part: str, grants: Sequence[str]) -> bool:
+    return part not in grants and stream_of(part)[0] not in grants
 
 
 def _talk(world: World, liar: Site, victim: Site, rights: Rights, scene: Scene | None) -> None:

@@ -88,6 +88,28 @@ def with_authorities(text: str, rng: random.Random, names: list[str]) -> str:
     return "\n".join(lines)
 
 
+def with_partitions(text: str, rng: random.Random) -> str:
+    """The program, some of whose relations are partitioned by their first column."""
+    lines = text.splitlines()
+    tables = [
+        place for place, line in enumerate(lines) if line.startswith("CREATE TABLE") and "owner" not in line
+    ]
+    for place in rng.sample(tables, min(rng.choice([1, 1, 2]), len(tables))):
+        lines[place] = lines[place].replace(";", " PARTITION BY (a);")
+    return "\n".join(lines)
+
+
+def inputs_of(program: Program, view: str) -> set[str]:
+    """The relations that a view is made from; of published views it needs none."""
+    found: set[str] = set()
+    for name in program.views[view].reads:
+        if name in program.relations:
+            found.add(name)
+        elif program.views[name].authority is None:
+            found |= inputs_of(program, name)
+    return found
+
+
 @functools.lru_cache(maxsize=256)
 def parsed(text: str) -> Program:
     """Parse a program once."""

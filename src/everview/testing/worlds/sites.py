@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,16 @@ from typing import Any
 from everview.engines.sqlite.connections import Handle
 from everview.engines.sqlite.environment import Environment
 from everview.engines.sqlite.names import STORE
+from everview.engines.sqlite.partitions import hosts_of
 from everview.engines.sqlite.reading import Reading
 from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
-from everview.engines.sqlite.rows.ledger import ENDED, OPENED, PARTITIONS, SITES, VECTORS
+from everview.engines.sqlite.rows.ledger import ENDED, OPENED, PARTITIONS, SITES, VECTORS, hosted_parts
 from everview.engines.sqlite.rows.peers import CURSORS
 from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
+from everview.language.partitions import Choices, covers
 from everview.language.plan import Scan
 from everview.language.program import Program
 from everview.language.relations import Semantics
@@ -28,6 +30,20 @@ from everview.replication.protocol.replica import Replica
 from everview.replication.rights.rights import ALL, Rights
 from everview.testing.worlds.history import Dot, Event, Live, Row, plain
 from everview.testing.worlds.steps import Return
+
+VALUES = ("[0]", "[1]", "[2]", "[null]")
+"""The values that a partitioned relation may have in a world."""
+
+
+def part_of(relation: str, value: str) -> str:
+    """Return what a relation, or a value of a partitioned one, is called in a world."""
+    return f"{relation} {value}" if value else relation
+
+
+def stream_of(part: str) -> tuple[str, str]:
+    """Return the relation and the value that are called so."""
+    relation, _, value = part.partition(" ")
+    return relation, value
 
 
 class Crashed(BaseException):
@@ -120,21 +136,23 @@ class Site:
 
     # The process.
 
-    def open(self) -> None:
-        """Start the process."""
-        for name in ("shares", "hollow"):
-            self.__dict__.pop(name, None)
+    def open(self, hosts: Mapping[str, Any] | None = None) -> None:
+        """Start the process; a store that is there hosts what it did, and what is said."""
+        self.forget()
+        if not self.path.exists() and self.hosts is not None:
+            hosts = hosts_of(self.program, self.hosts)
         self.store = Store(
-            str(self.path),
-            self.program,
-            self.name,
-            environment=self._environment,
-            hosts=self.hosts,
+            str(self.path), self.program, self.name, environment=self._environment, hosts=hosts
         )
         self._handle = self.store.writer
         self.writing = Writing(self.store)
         self._reading = Reading(self.store)
         self.replica = Replica(self.store, self.writing, page_cells=self._page_cells)
+
+    def forget(self) -> None:
+        """What is hosted may have changed."""
+        for name in ("shares", "hollow", "choices"):
+            self.__dict__.pop(name, None)
 
     def arm(self, statements: int) -> None:
         """Let the process die after so many statements; 0: not at all."""
@@ -161,7 +179,7 @@ class Site:
         """Start the process again, and host more; of relations it shows now it has seen nothing yet."""
         self.stop()
         self.hosts = sorted({*(self.hosts or ()), *more})
-        self.open()
+        self.open(hosts_of(self.program, more))
         self.seen = {name: seen for name, seen in self.seen.items() if name in {**self.shares, **self.hollow}}
 
     # The file.
@@ -179,7 +197,8 @@ class Site:
         side = self._side.read_bytes() if self._side.exists() else None
         opened = dict(self.connection.execute(f"SELECT partition, number FROM {OPENED}").fetchall())
         told = opened.pop(-1, None) != self._stored("shown")
-        numbers = {p.stream: opened.get(p.number, 0) for p in self.store.ledger.partitions.values()}
+        listed = self.connection.execute(f"SELECT stream, value, number FROM {PARTITIONS}")
+        numbers = {part_of(stream, value): opened.get(number, 0) for stream, value, number in listed}
         is_exact = told or all(number == numbers.get(name, 0) for name, number in self.own().items())
         self.kept = Kept(self.image(), side, self.incarnation, self.head, self.own(), is_exact)
 
@@ -244,15 +263,27 @@ class Site:
         return self.connection.execute(f"SELECT {column} FROM {STORE}").fetchone()[0]
 
     @cached_property
+    def choices(self) -> dict[str, Choices]:
+        """The values that it hosts of relations that it does not host whole."""
+        return hosted_parts(self.connection)
+
+    @cached_property
     def shares(self) -> dict[str, StoredRows]:
-        """The relations that it holds."""
+        """The relations that it holds, and of partitioned ones each value."""
         shares = self.store.engine.shares
-        return {name: stored for name, stored in shares.items() if name in self.program.relations}
+        return {
+            part_of(name, value): stored
+            for name, stored in shares.items()
+            if name in self.program.relations
+            for value in (VALUES if stored.is_partitioned else ("",))
+            if not value or covers(self.choices.get(name), value)
+        }
 
     @property
     def sets(self) -> list[str]:
         """The sets that it holds."""
-        return [name for name in self.shares if self.program.relations[name].semantics is Semantics.SET]
+        kinds = {name: relation.semantics for name, relation in self.program.relations.items()}
+        return [part for part in self.shares if kinds[stream_of(part)[0]] is Semantics.SET]
 
     @property
     def clock_us(self) -> int:
@@ -269,8 +300,9 @@ class Site:
         """Incarnation → the last number that it has seen."""
         found = self.connection.execute(
             f"SELECT s.incarnation, v.seen FROM {VECTORS} AS v JOIN {SITES} AS s ON s.number = v.site "
-            f"JOIN {PARTITIONS} AS p ON p.number = v.partition WHERE p.stream = ? AND v.seen > 0",
-            (stream,),
+            f"JOIN {PARTITIONS} AS p ON p.number = v.partition "
+            "WHERE p.stream = ? AND p.value = ? AND v.seen > 0",
+            stream_of(stream),
         )
         return dict(found.fetchall())
 
@@ -284,17 +316,23 @@ class Site:
 
     def live(self, stream: str) -> Live:
         """The rows that are live here, shown or not."""
-        stored = self.store.engine.shares[stream]
-        names = dict(self.connection.execute(f"SELECT number, incarnation FROM {SITES}").fetchall())
+        name, value = stream_of(stream)
+        stored = self.store.engine.shares[name]
+        numbers = f"SELECT number FROM {PARTITIONS} WHERE stream = ? AND value = ?"
+        (number,) = self.connection.execute(numbers, (name, value)).fetchone() or (-1,)
+        sites = f"SELECT number, incarnation FROM {SITES} WHERE partition = ?"
+        names = dict(self.connection.execute(sites, (number if value else 0,)).fetchall())
         found: Live = {}
         for table in stored.tables:
             listed = ", ".join((*stored.cells, "dot"))
             rows = self.connection.execute(f"SELECT {listed} FROM {table} WHERE dot IS NOT NULL")
             for *cells, dot in rows:
-                name = names.get(dot >> SHIFT, "?"), dot & NUMBERS
-                if name in found:
-                    raise AssertionError(f"{stream} has two rows under one dot: {name}")
-                found[name] = plain(stored.relation, tuple(cells))
+                if stored.is_partitioned and dot >> SHIFT not in names:
+                    continue
+                one = names.get(dot >> SHIFT, "?"), dot & NUMBERS
+                if one in found:
+                    raise AssertionError(f"{stream} has two rows under one dot: {one}")
+                found[one] = plain(stored.relation, tuple(cells))
         return found
 
     def rows(self, name: str) -> Counter[Row]:
@@ -306,9 +344,9 @@ class Site:
         """The views that it shows."""
         return [name for name in self.program.views if name in self.store.engine.exchange.hosts]
 
-    def may_write(self, relation: str) -> bool:
-        """Whether it shows a relation; what is held for a view alone is not written."""
-        return relation in self.store.engine.exchange.hosts
+    def may_write(self, part: str) -> bool:
+        """Whether it shows a relation, or a value; what is held for a view alone is not written."""
+        return part in self.shares and stream_of(part)[0] in self.store.engine.exchange.hosts
 
     def is_published(self, view: str) -> bool:
         """Whether another site's word on a view counts."""

@@ -177,6 +177,22 @@ class Leave(Step, frozen=True, tag="leave"):
     site: str
 
 
+class Choose(Step, frozen=True, tag="choose"):
+    """A site hosts a value more of a partitioned relation, of which it hosts some."""
+
+    site: str
+    relation: str
+    value: int
+
+
+class Drop(Step, frozen=True, tag="drop"):
+    """A site hosts a value less."""
+
+    site: str
+    relation: str
+    value: int
+
+
 class Lie(Step, frozen=True, tag="lie"):
     """The liar dials a site, and changes what it says; `seed` decides how."""
 
@@ -186,12 +202,15 @@ class Lie(Step, frozen=True, tag="lie"):
 
 AnyStep = (
     Write | Load | Sync | Dial | Deliver | Visit | Lose | Partition | Permit | Forget | Wait | Set | Crash
-    | Backup | Restore | Copy | Arrive | Leave | Lie | Host | Repair
+    | Backup | Restore | Copy | Arrive | Leave | Lie | Host | Repair | Choose | Drop
 )  # fmt: skip
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A site as a case begins: its clock is `skew` seconds ahead; it hosts everything, or only these."""
+    """A site as a case begins: its clock is `skew` seconds ahead; it hosts everything, or only these.
+
+    Of partitioned relations it may host some values, as in `m/a=0,1`.
+    """
 
     name: str
     skew: int = 0
@@ -213,7 +232,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     large: bool = False
     liar: str = ""
     grants: list[str] = []
-    """The relations that the liar may write."""
+    """The relations that the liar may write, or values of them, as in `m [0]`."""
     wild: bool = False
     """Whether a store that went back unnoticed meets sites that cannot tell."""
 

@@ -18,7 +18,7 @@ from everview.testing.worlds.history import Dot, Event, History, Live, Row, live
 from everview.testing.worlds.invariants import Wrong, check_site, expected_views
 from everview.testing.worlds.network import Network
 from everview.testing.worlds.programs import parsed
-from everview.testing.worlds.sites import Crashed, Site
+from everview.testing.worlds.sites import Crashed, Site, stream_of
 from everview.testing.worlds.steps import Case
 
 START_US = 1_800_000_000_000_000
@@ -99,7 +99,7 @@ class World:
 
     def is_sound(self, relation: str) -> bool:
         """Whether a relation is what honest sites have written: no liar may write it, nobody wrote twice."""
-        return not self.case.wild and relation not in self.case.grants
+        return not self.case.wild and not {relation, stream_of(relation)[0]} & set(self.case.grants)
 
     def may_meet(self, site: Site, peer: Site) -> bool:
         """Whether it would be found out if one of them had gone back in time, and neither is the liar."""
@@ -155,7 +155,7 @@ class World:
 
     def forgotten(self, site: Site, name: str, before: Live, live: Live) -> Counter[Row]:
         """What a site that wrote has forgotten of a set: tombstones that were there for the retention."""
-        relation = self.program.relations[name]
+        relation = self.program.relations[stream_of(name)[0]]
         if relation.semantics is not Semantics.SET:
             return Counter()
         here = {row[:-1] for row in live.values()}
@@ -170,7 +170,8 @@ class World:
 
     def _is_old(self, site: Site, name: str, dot: Dot) -> bool:
         """Whether a site has had a tombstone for as long as it keeps one, its own or another's."""
-        kept = self.program.relations[name].retention * (1 if dot[0] == site.incarnation else 2)
+        relation = self.program.relations[stream_of(name)[0]]
+        kept = relation.retention * (1 if dot[0] == site.incarnation else 2)
         return site.clock_us - site.came.get((name, dot), 0) >= kept - 1_000
 
     def check(self, site: Site) -> None:
