@@ -37,6 +37,7 @@ COMMANDS += [
     "backup",
     "restore",
     "migrate",
+    "drop",
     "doctor",
     "repair",
     "give-up",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,8 +33,8 @@ def migrate(
         list[str] | None,
         typer.Option(
             "--hosts",
-            metavar="NAME",
-            help="A relation or view that it is to host as well; may be repeated.",
+            metavar="NAME[/COLUMN=VALUE,…]",
+            help="A relation or view that it is to host as well, or values of one; may be repeated.",
             show_default="as before",
         ),
     ] = None,
@@ -60,11 +60,11 @@ def migrate(
     if store.is_dir() and hosts:
         raise StoreError(f"{store} is a hub's, which hosts all there is; leave out --hosts", path=str(store))
     new = _own_program(store) if program is None else loaded_program(program)
-    wanted = set(hosts) if hosts else None
-    for one in hosts or ():
-        new.schema(one)
+    from everview.engines.sqlite.partitions import hosts_of  # noqa: PLC0415 - not needed for --help
+
+    wanted = hosts_of(new, hosts) if hosts else None
     evolution = _evolve(store, new, wanted, dry_run=True)
-    more = _not_hosted(store, hosts or ()) if evolution.is_nothing else []
+    more = _not_hosted(store, wanted or {}) if evolution.is_nothing else []
     is_nothing = evolution.is_nothing and not more
     does = not (dry_run or evolution.refused or is_nothing)
     if not as_json:
@@ -84,7 +84,7 @@ def migrate(
         raise ProgramError(f"{store} cannot go over to {program}, and nothing was changed: {why}")
 
 
-def _evolve(store: Path, program: Program, hosts: set[str] | None, *, dry_run: bool) -> Evolution:
+def _evolve(store: Path, program: Program, hosts: dict[str, Any] | None, *, dry_run: bool) -> Evolution:
     """Plan, or do, what it takes."""
     if store.is_dir():
         from everview.hub import Hub  # noqa: PLC0415 - it brings Spark
@@ -100,11 +100,15 @@ def _own_program(store: Path) -> Program:
         return site.program
 
 
-def _not_hosted(store: Path, names: Iterable[str]) -> list[str]:
-    """Those of some names that a store does not host yet."""
+def _not_hosted(store: Path, wanted: Mapping[str, Any]) -> list[str]:
+    """Those of some names that a store does not host yet, or not all that is wanted of them."""
+    from everview.engines.sqlite.partitions import choices_of  # noqa: PLC0415 - not needed for --help
+    from everview.language.partitions import includes  # noqa: PLC0415
+
     with open_store(store) as site:
-        here = site.inspection.hosted()
-    return [name for name in dict.fromkeys(names) if name not in here]
+        here, more = site.inspection.hosted(), choices_of(site.program, wanted)
+        parts = site.inspection.parts()
+    return [name for name in wanted if name not in here or not includes(parts.get(name), more.get(name))]
 
 
 def plan_lines(evolution: Evolution, more: Sequence[str] = ()) -> Iterator[str]:

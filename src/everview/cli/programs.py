@@ -41,8 +41,8 @@ def init(
         list[str] | None,
         typer.Option(
             "--hosts",
-            metavar="NAME",
-            help="A relation or view that it hosts; may be repeated.",
+            metavar="NAME[/COLUMN=VALUE,…]",
+            help="A relation or view that it hosts, or values of a partitioned one; may be repeated.",
             show_default="all",
         ),
     ] = None,
@@ -63,9 +63,9 @@ def init(
     loaded = loaded_program(program)
     if store.exists() and not (store.is_file() and store.stat().st_size == 0):
         raise StoreError(f"{store} exists already; choose another path, or remove it first", path=str(store))
-    chosen = set(hosts) if hosts else None
-    for one in hosts or []:
-        loaded.schema(one)  # an unknown one is refused before there is a file
+    from everview.engines.sqlite.partitions import hosts_of  # noqa: PLC0415 - not needed for --help
+
+    chosen = hosts_of(loaded, hosts) if hosts else None  # what is wrong is refused before there is a file
     with Site.open(store, loaded, name=name, hosts=chosen) as site:
         state = site.status()
     if as_json:

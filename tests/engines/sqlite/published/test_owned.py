@@ -45,7 +45,7 @@ def test_in_any_order(seed, view):
     (stored_rows,) = (rows for stream, rows in owned.items() if view in stream)
     owner_of = (lambda row: row[0]) if view == "tally" else (lambda row: "a")
     connection.executemany(
-        f"INSERT INTO {SITES} VALUES (?, ?, ?, 1)", [(n, *named) for n, named in NAMES.items()]
+        f"INSERT INTO {SITES} VALUES (?, ?, ?, 1, 0)", [(n, *named) for n, named in NAMES.items()]
     )
     held, seen, told = {}, Counter(), Counter()
     for version in range(1, 25):
