@@ -1,8 +1,9 @@
 """Commits of many rows against SQLite, which loads the same rows into bare tables and asks the queries anew.
 
 Each shape is a program of one view. A store in memory gets `count` rows in one transaction, as many again in
-a second one, and loses the first in a third; after each the view is compared with SQLite's answer over the
-rows that there are then. Sizes double. A shape runs in a process of its own, and is stopped at a commit that
+a second one, and loses the first in a third. Another, in a file, gets the first rows before it gets the view:
+it is migrated. After each the view is compared with SQLite's answer over the rows that there are then. Sizes
+double. A shape runs in a process of its own, and is stopped at a commit that
 takes longer than the limit: it counts as having taken that long then, so what is quadratic is told, and the
 benchmark ends.
 
@@ -15,10 +16,14 @@ import gc
 import multiprocessing
 import sqlite3
 import statistics
+import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
 
 import everview as ev
 from benchmarks.harness import Result
@@ -27,7 +32,9 @@ from benchmarks.large_shapes import SHAPES, Rows, Shape
 Taken = dict[tuple[str, int], list[tuple[float, float]]]
 """Commit and size → our seconds and SQLite's, one pair for each repeat."""
 
-COMMITS = ("first", "second", "deletion")
+Row = tuple[Any, ...]
+
+COMMITS = ("first", "second", "deletion", "migration")
 _WINDOW = 3
 """Over so many doublings growth is measured."""
 
@@ -80,36 +87,66 @@ def measure(name: str, sizes: Sequence[int], repeats: int, limit: float) -> tupl
 
 
 def _measure(results: Connection, name: str, sizes: Sequence[int], repeats: int) -> None:
+    """Send the name and size of each commit when it begins, and what it took when it is done."""
     shape = SHAPES[name]
-    program = ev.Program.parse(shape.program)
     for size in sizes:
-        first, second = shape.rows(size, 0), shape.rows(size, 1)
-        both = {table: [*first.get(table, ()), *second.get(table, ())] for table in {**first, **second}}
         for _ in range(repeats):
-            with ev.Site.open(":memory:", program) as site:
-                for commit, rows, left in zip(
-                    COMMITS, (first, second, first), (first, both, second), strict=True
-                ):
-                    results.send(((commit, size), None))
-                    ours = _commit(site, rows, delete=commit == "deletion")
-                    theirs, answers = _sqlite(shape, left)
-                    for view, answer in answers.items():
-                        if site.rows(view) != answer:
-                            raise AssertionError(f"{name}: {view} differs after the {commit} of {size} rows")
-                    results.send(((commit, size), (ours, theirs)))
+            for commit, measured in _commits(shape, size):
+                results.send(((commit, size), None))
+                ours, views, left = measured()
+                theirs, answers = _sqlite(shape, left)
+                if views != answers:
+                    raise AssertionError(f"{name}: a view differs after the {commit} of {size} rows")
+                results.send(((commit, size), (ours, theirs)))
     results.close()
 
 
-def _commit(site: ev.Site, rows: Rows, *, delete: bool) -> float:
-    gc.collect()
-    start = time.process_time()
+Measured = Callable[[], tuple[float, dict[str, list[Row]], Rows]]
+"""Runs a commit; returns its seconds, the views, and the rows that there are."""
+
+
+def _commits(shape: Shape, size: int) -> Iterator[tuple[str, Measured]]:
+    program = ev.Program.parse(shape.program)
+    first, second = shape.rows(size, 0), shape.rows(size, 1)
+    both = {table: [*first.get(table, ()), *second.get(table, ())] for table in {**first, **second}}
+    left = {"first": first, "second": both, "deletion": second}
+    with ev.Site.open(":memory:", program) as site:
+        written = {"first": (site.insert, first), "second": (site.insert, second)}
+        written["deletion"] = site.delete, first
+
+        def measured(commit: str) -> tuple[float, dict[str, list[Row]], Rows]:
+            seconds = _timed(lambda: _write(site, *written[commit]))
+            return seconds, {view: site.rows(view) for view in shape.views}, left[commit]
+
+        for commit in left:
+            yield commit, partial(measured, commit)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store.db"
+        with ev.Site.open(path, ev.Program.parse(shape.tables)) as site:
+            _write(site, site.insert, first)
+
+        def migrated() -> tuple[float, dict[str, list[Row]], Rows]:
+            seconds = _timed(lambda: ev.Site.migrate(path, program))
+            with ev.Site.open(path) as site:
+                return seconds, {view: site.rows(view) for view in shape.views}, first
+
+        yield "migration", migrated
+
+
+def _write(site: ev.Site, verb: Callable[[str, Sequence[Any]], int], rows: Rows) -> None:
     with site.transaction():
         for table, some in rows.items():
-            (site.delete if delete else site.insert)(table, some)
+            verb(table, some)
+
+
+def _timed(run: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.process_time()
+    run()
     return time.process_time() - start
 
 
-def _sqlite(shape: Shape, rows: Rows) -> tuple[float, dict[str, list[tuple[object, ...]]]]:
+def _sqlite(shape: Shape, rows: Rows) -> tuple[float, dict[str, list[Row]]]:
     """Load the rows into bare tables in memory and ask; return the seconds, and the sorted answers."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     gc.collect()

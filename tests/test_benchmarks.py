@@ -31,6 +31,7 @@ FIGURES = {
         "jobs_1k",
     },
     "join": STREAMS,
+    "large_commits": {"worst_growth", "worst_ratio", "path_growth", "path_ratio", "tpch_q21_ratio"},
     "projection": STREAMS,
     "recursion": {
         "update_speedup_median",
@@ -50,7 +51,7 @@ FIGURES = {
 TOGETHER = (
     ("hub_refresh", "hub_ingest", "wordcount", "recursion", "hub_scaling"),
     ("hub_fanout",),
-    ("aggregate_bytes", "join", "projection", "provenance", "small_commits", "sync"),
+    ("aggregate_bytes", "join", "large_commits", "projection", "provenance", "small_commits", "sync"),
     ("windows_failure", "windows_scaling"),
 )
 """They share a process, and so a Spark: that takes longer to start than to run any of them."""

@@ -174,7 +174,7 @@ class Writing:
     def delete(self, relation: Relation, rows: Sequence[Row]) -> int:
         """Delete checked rows, of a keyed relation by their keys; return how many disappeared."""
         if relation.is_keyed:
-            rows = [_only_key(relation, row) for row in rows]
+            rows = _only_keys(relation, rows)
         else:
             self._check_owner(relation, rows)
         door = self._door(relation)
@@ -196,11 +196,12 @@ class Writing:
                 relation=relation.name,
             )
         if relation.is_keyed:
-            places = {_key(relation, row) for row in new}
+            key = _key(relation)
+            places = set(map(key, new))
             if len(places) < len(new):
                 pairs = sorted(zip(old, new, strict=True), key=lambda pair: row_order_key(pair[0]))
                 new = [row for _, row in pairs]
-            gone = [row for row in old if _key(relation, row) not in places]
+            gone = [row for row in old if key(row) not in places]
             come: Sequence[Row] = new
         elif relation.semantics is Semantics.BAG:
             gone = list((Counter(old) - Counter(new)).elements())
@@ -254,9 +255,14 @@ class Writing:
         )
 
 
-def _key(relation: Relation, row: Row) -> Row:
-    return tuple(row[position] for position in relation.key_positions)
+def _key(relation: Relation) -> Callable[[Row], Row]:
+    """Return what takes the key out of a row."""
+    positions = relation.key_positions
+    return lambda row: tuple(row[position] for position in positions)
 
 
-def _only_key(relation: Relation, row: Row) -> Row:
-    return tuple(cell if position in relation.key_positions else None for position, cell in enumerate(row))
+def _only_keys(relation: Relation, rows: Sequence[Row]) -> list[Row]:
+    """Rows with nothing but their keys."""
+    positions = relation.key_positions
+    is_key = [position in positions for position in range(len(relation.schema))]
+    return [tuple(cell if own else None for cell, own in zip(row, is_key, strict=True)) for row in rows]

@@ -10,9 +10,12 @@ from everview.testing.fuzz.check import Checked, Difference, check_case
 from everview.testing.fuzz.coverage import CONSTRUCTS, Coverage
 from everview.testing.fuzz.minimise import failure, minimise
 from everview.testing.fuzz.site_store import SiteStore
-from everview.testing.fuzz.stores import EngineStore, Store
+from everview.testing.fuzz.stores import ANEW, BY_CHANGE, BY_SIZE, EngineStore, Store
 
 __all__ = [
+    "ANEW",
+    "BY_CHANGE",
+    "BY_SIZE",
     "CONSTRUCTS",
     "Case",
     "Checked",

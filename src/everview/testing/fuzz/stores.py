@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -9,6 +10,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from everview.engines.sqlite.circuits import totals
+from everview.engines.sqlite.circuits.circuit import Strategy
 from everview.engines.sqlite.engine import Engine
 from everview.engines.sqlite.rows import digests
 from everview.engines.sqlite.rows.commit import Commit
@@ -18,7 +20,7 @@ from everview.engines.sqlite.scalars.storage import load_rows, store_rows
 from everview.language.program import Program
 from everview.testing.fuzz.model import Row
 
-__all__ = ["EngineStore", "Store"]
+__all__ = ["ANEW", "BY_CHANGE", "BY_SIZE", "EngineStore", "Store"]
 
 
 class Store(Protocol):
@@ -43,18 +45,31 @@ class Store(Protocol):
         """Let go of everything."""
 
 
+BY_SIZE = Strategy()
+"""What a site does."""
+BY_CHANGE = Strategy(many=1, anew=0)
+"""Every delta is taken for a large one."""
+ANEW = Strategy(many=1, anew=math.inf)
+"""Whatever can be computed anew is."""
+
+
 @lru_cache(maxsize=2)
-def _compiled(program: Program) -> Engine:
+def _compiled(program: Program, strategy: Strategy) -> Engine:
     """The engine of a program; several histories in turn run on one."""
-    return Engine(program)
+    engine = Engine(program)
+    engine.circuit.strategy = strategy
+    return engine
 
 
 class EngineStore:
-    """The circuits of a program on a SQLite database in memory, without a site around them."""
+    """The circuits of a program on a SQLite database in memory, without a site around them.
 
-    def __init__(self, program: Program) -> None:
+    Histories are too short for sizes to matter, so a strategy is given that takes them for large.
+    """
+
+    def __init__(self, program: Program, strategy: Strategy = BY_SIZE) -> None:
         self._program = program
-        self._engine = _compiled(program)
+        self._engine = _compiled(program, strategy)
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
         self._version = 0
         self._faults: list[str] = []
@@ -64,9 +79,21 @@ class EngineStore:
         self._engine.prepare(self._connection)
         self._ledger = Ledger()
         self._connection.execute("BEGIN")
-        for statement in LEDGER_DDL:
+        for statement in (*LEDGER_DDL, *self._engine.relation_ddl()):
             self._connection.execute(statement)
-        self._engine.create(self._connection)
+        self._truth = self._named()
+        self._engine.create_views(self._connection)
+
+    def _named(self) -> set[tuple[str, str]]:
+        found = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+        return set(self._connection.execute(found))
+
+    def remake(self) -> None:
+        """Drop all views with what keeps them, and make them over the rows that there are."""
+        for kind in ("view", "index", "table"):
+            for _, name in [one for one in self._named() - self._truth if one[0] == kind]:
+                self._connection.execute(f'DROP {kind} "{name}"')
+        self._engine.create_views(self._connection)
 
     def together(self) -> AbstractContextManager[object]:
         """Every write is carried through at once; nothing is to be done before or after."""

@@ -9,20 +9,32 @@ is computed as new less delta.
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from everview.engines.sqlite.circuits.names import BY, TEMP, Names, columns, internal
+from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, Source
 from everview.engines.sqlite.circuits.statetable import StateTable
 from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
 from everview.language.types import Field
 
-MANY = 32
-"""A delta of so many rows is not paired with another one row by row."""
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How sizes that are known when a commit runs choose between statements that give the same result."""
+
+    many: int = 32
+    """A delta of so many rows is not paired with another one row by row."""
+    anew: float = 1.0
+    """An operator is computed anew where its tables have fewer rows than this times those its change visits.
+
+    A join of a relation with itself visits its delta three times, one of three with themselves seven times.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,15 @@ class Procedure(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """How an operator is computed from all rows there are: its change is what differs from before."""
+
+    reads: Callable[[], Iterable[str]]
+    """The tables that this reads from end to end."""
+    statements: Callable[[], list[Statement]]
+
+
 @dataclass(slots=True)
 class Step:
     """The statements that bring one operator up to date, given which of its inputs changed."""
@@ -67,10 +88,13 @@ class Step:
     """The state table that it keeps, if it has one."""
     grows: bool
     """Whether its delta has only insertions when those of its inputs have."""
+    needs: tuple[frozenset[str], ...]
+    """What each of the branches needs."""
     subtracting: tuple[frozenset[str], ...]
-    """What the branches need that take away what others have too much."""
+    """The same of those that take away what others have too much."""
     also: frozenset[str] = frozenset()
     """Further deltas that it fills and tables that it keeps."""
+    anew: Anew | None = None
     _known: dict[object, tuple[list[Statement | Procedure], bool]] = field(default_factory=dict)
 
     def forget(self) -> None:
@@ -91,6 +115,10 @@ class Step:
             found = self._known[key] = self.statements(Changed(filled, many)), subtracts
         return found
 
+    def visits(self, sizes: Mapping[str, int]) -> int:
+        """Return how many rows of deltas the branches visit, given those that are not empty."""
+        return sum(min(sizes[delta] for delta in needs) for needs in self.needs if needs <= sizes.keys())
+
 
 @dataclass(slots=True)
 class Circuit:
@@ -103,6 +131,7 @@ class Circuit:
     steps: list[Step] = field(default_factory=list)
     initial: list[Statement] = field(default_factory=list)
     demanded: set[str] = field(default_factory=set)
+    strategy: Strategy = field(default_factory=Strategy)
     _indexes: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
     _rows_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -154,6 +183,7 @@ class Circuit:
         table: str = "",
         grows: bool = False,
         also: Iterable[str] = (),
+        anew: Anew | None = None,
     ) -> None:
         """Add a step that runs when one of the branches may have rows; `how` tells people what it does.
 
@@ -162,10 +192,13 @@ class Circuit:
         listed = list(branches)
         for branch in listed:
             branch.sql(on_index=self.request_index)
-        reads = frozenset[str]().union(*(branch.needs for branch in listed))
+        needs = tuple(branch.needs for branch in listed)
+        reads = frozenset[str]().union(*needs)
         subtracting = tuple(branch.needs for branch in listed if "-" in branch.weight)
         made = cast("Callable[[Changed], list[Statement | Procedure]]", statements)
-        self.steps.append(Step(title, how, reads, made, makes, table, grows, subtracting, frozenset(also)))
+        self.steps.append(
+            Step(title, how, reads, made, makes, table, grows, needs, subtracting, frozenset(also), anew)
+        )
 
     def steps_behind(self, tables: Iterable[str]) -> list[Step]:
         """Return the steps that the contents of these state tables depend on, in order."""
@@ -215,38 +248,65 @@ class Circuit:
         """
         filled = set(changed)
         less = set(shrunk)
-        few = rows is not None and rows < MANY
-        many = set() if few else {table for table in filled if _has_many(connection, table)}
+        sizes: dict[str, int] = {}
+        """The deltas of many rows, and how many that are."""
+        if rows is None or rows >= self.strategy.many:
+            self._measure(connection, filled, sizes)
         for step in self.steps:
             live = step.reads & filled
             if not live:
                 continue
-            statements, subtracts = step.for_changes(live, live & many if many else _NONE)
+            many = live.intersection(sizes) if sizes else _NONE
+            statements, subtracts = step.for_changes(live, many)
+            if many and step.anew is not None and self._pays(connection, step, step.anew, live, sizes):
+                statements = list(step.anew.statements())
             shrinks = subtracts or not less.isdisjoint(live)
             for statement in statements:
                 if not isinstance(statement, Statement):
                     made = set(statement.run(connection, shrinks=shrinks))
-                    many |= {table for table in made if _has_many(connection, table)}
+                    self._measure(connection, made, sizes)
                     filled |= made
                     continue
                 if statement.sweeps and not shrinks:
                     continue
-                cursor = connection.execute(statement.sql)
-                if statement.fills is not None and cursor.rowcount > 0:
+                count = connection.execute(statement.sql).rowcount
+                if statement.fills is not None and count > 0:
                     filled.add(statement.fills)
-                    if cursor.rowcount >= MANY:
-                        many.add(statement.fills)
+                    if count >= self.strategy.many:
+                        sizes[statement.fills] = sizes.get(statement.fills, 0) + count
             if shrinks or not step.grows:
                 less |= {step.makes, *step.also}
         return filled
+
+    def _measure(self, connection: sqlite3.Connection, deltas: Iterable[str], sizes: dict[str, int]) -> None:
+        """Note those of the deltas that have many rows."""
+        for delta in deltas:
+            count = _count(connection, delta, None)
+            if count >= self.strategy.many:
+                sizes[delta] = count
+
+    def _pays(
+        self,
+        connection: sqlite3.Connection,
+        step: Step,
+        anew: Anew,
+        live: frozenset[str],
+        sizes: Mapping[str, int],
+    ) -> bool:
+        """Whether a step is done sooner anew than by change; to find out takes no longer than either."""
+        room = self.strategy.anew * step.visits({delta: sizes.get(delta, 1) for delta in live})
+        for table in anew.reads():
+            room -= _count(connection, table, None if room == math.inf else max(int(room), 0) + 1)
+        return room > 0
 
 
 _NONE: frozenset[str] = frozenset()
 
 
-def _has_many(connection: sqlite3.Connection, delta: str) -> bool:
-    found = f"SELECT count(*) FROM (SELECT 1 FROM {delta} LIMIT {MANY})"
-    return bool(connection.execute(found).fetchone()[0] == MANY)
+def _count(connection: sqlite3.Connection, table: str, limit: int | None) -> int:
+    """Return how many rows a table has, at most up to a limit."""
+    rows = table if limit is None else f"(SELECT 1 FROM {table} LIMIT {limit})"
+    return int(connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0])
 
 
 def live(branches: Iterable[Select], changed: Changed) -> list[Select]:
@@ -264,6 +324,24 @@ def united(selects: list[Select], schema: Schema) -> str:
     """Return the rows of all selects under the columns' own names, and their weights as w."""
     first, *others = selects
     return " UNION ALL ".join([named(first, schema), *(other.sql() for other in others)])
+
+
+BRANCHES = 50
+"""How many branches rows may come from to be computed anew; SQLite takes 500 in one statement."""
+
+
+def from_contents(
+    source: Node, kept: Callable[[], list[str]], statements: Callable[[list[Select]], list[Statement]]
+) -> Anew | None:
+    """Return how an operator is computed from the rows that its source has, if they can be read.
+
+    `kept` are the tables of its own that are read, too.
+    """
+    contents = source.contents
+    if contents is None or len(contents()) > BRANCHES:
+        return None
+    tables = dict.fromkeys(table.table for select in contents() for table in select.sources)
+    return Anew(lambda: [*tables, *kept()], lambda: statements(contents()))
 
 
 def consolidated(branches: list[Select], schema: Schema) -> str:

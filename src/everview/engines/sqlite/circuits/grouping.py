@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everview.engines.sqlite.circuits.accumulators import Accumulator, accumulator
-from everview.engines.sqlite.circuits.circuit import Changed, Statement, live
+from everview.engines.sqlite.circuits.circuit import Changed, Statement, from_contents, live
 from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Condition, Select, Source, equality, from_table
@@ -77,9 +77,11 @@ class _Groups:
             self._statements,
             makes=self._change,
             table=self._table.name,
+            anew=from_contents(self._source, self._read, self._anew),
         )
         if not plan.keys:
-            self._begin()
+            self._circuit.start(self._first(), "")
+            self._circuit.start(f"INSERT INTO {self._change} {self._visible(1)}", self._change)
 
     def node(self) -> Node:
         """Return the node of the group's rows."""
@@ -108,8 +110,8 @@ class _Groups:
                 extras.append(f"{kept.names[0]} {column_type(kept.call.type)}")
         return extras
 
-    def _begin(self) -> None:
-        """The one group of no rows: its sums are 0, and what is computed again is so over nothing."""
+    def _first(self) -> str:
+        """Make the one group of no rows: its sums are 0, and what is computed again is so over nothing."""
         nothing = ["0"]
         for kept in self._kept:
             if kept.sums:
@@ -117,16 +119,14 @@ class _Groups:
             else:
                 nothing.append("0" if kept.call.function == "count" else "NULL")
         names = ", ".join(self._table.extra_names)
-        table = self._table.name
-        self._circuit.start(f"INSERT INTO {table} (one, {names}) VALUES (1, {', '.join(nothing)})", "")
-        self._circuit.start(f"INSERT INTO {self._change} {self._visible(1)}", self._change)
+        return f"INSERT INTO {self._table.name} (one, {names}) VALUES (1, {', '.join(nothing)})"
 
-    def _visible(self, weight: int) -> str:
-        """The rows of the touched groups as they stand in the table."""
+    def _visible(self, weight: int, *, every: bool = False) -> str:
+        """The rows of the touched groups, or of every one, as they stand in the table."""
         shown = [f"g.{column}" for column in self._table.columns]
         shown += [kept.value("g") for kept in self._kept]
         rows = f"SELECT {', '.join([*shown, str(weight)])} FROM "
-        if not self._plan.keys:
+        if every or not self._plan.keys:
             return f"{rows}{self._table.name} AS g"
         touched = [f"t.{column}" for column in self._table.columns]
         stored = [f"g.{column}" for column in self._table.columns]
@@ -136,7 +136,7 @@ class _Groups:
     def _statements(self, changed: Changed) -> list[Statement]:
         """Only who reads the change needs the touched groups by themselves, to find what they were."""
         sweep = [Statement(self._table.sweep(), sweeps=True)] if self._plan.keys else []
-        summed = self._summed(changed)
+        summed = self._summed(live(self._branches, changed))
         if self._change not in self._circuit.demanded:
             return [Statement(self._upsert(f"({summed})")), *sweep]
         return [
@@ -148,17 +148,45 @@ class _Groups:
             *([] if self._plan.keys else [Statement(self._unchanged())]),
         ]
 
+    def _read(self) -> list[str]:
+        """What is read besides the rows to be grouped when all groups are made again."""
+        return [self._table.name] if self._change in self._circuit.demanded else []
+
+    def _anew(self, rows: list[Select]) -> list[Statement]:
+        """Make all groups again; of their rows only those that differ from before are a change."""
+        fill = [
+            Statement(f"DELETE FROM {self._table.name}"),
+            *([] if self._plan.keys else [Statement(self._first())]),
+            Statement(self._upsert(f"({self._summed(rows)})")),
+        ]
+        if self._change not in self._circuit.demanded:
+            return fill
+        return [
+            Statement(f"INSERT INTO {self._change} {self._visible(-1, every=True)}", self._change),
+            *fill,
+            Statement(f"INSERT INTO {self._change} {self._visible(1, every=True)}", self._change),
+            Statement(self._netted() if self._plan.keys else self._unchanged()),
+        ]
+
+    def _netted(self) -> str:
+        """Forget the change of the groups that are what they were."""
+        change, names = self._change, ", ".join(columns(len(self._plan.schema)))
+        pairs = " UNION ALL ".join(
+            f"SELECT {end}(rowid) FROM {change} GROUP BY {names} HAVING sum(w) = 0" for end in ("min", "max")
+        )
+        return f"DELETE FROM {change} WHERE rowid IN ({pairs})"
+
     def _unchanged(self) -> str:
         """Forget the change where the one group is what it was: who joins with it would read everything."""
         change, names = self._change, ", ".join(columns(len(self._plan.schema))) or "1"
         different = f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM {change})"
         return f"DELETE FROM {change} WHERE ({different}) = 1 AND (SELECT count(*) FROM {change}) = 2"
 
-    def _summed(self, changed: Changed) -> str:
-        """The change of every touched group: its key, its number of rows, and what adds up."""
+    def _summed(self, branches: list[Select]) -> str:
+        """The rows of branches by group: its key, their number, and what adds up."""
         parts = []
         names = [*columns(len(self._keys)), "w", *(f"v{i}" for i in range(len(self._kept)))]
-        for branch in live(self._branches, changed):
+        for branch in branches:
             keys = [compile_expression(key, branch.columns) for key in self._keys]
             values = [_value(kept, branch) for kept in self._kept]
             cells = zip([*keys, branch.weight, *values], names, strict=True)

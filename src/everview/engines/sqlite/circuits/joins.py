@@ -9,7 +9,15 @@ from everview.engines.sqlite.circuits.circuit import Changed, Statement, consoli
 from everview.engines.sqlite.circuits.conditions import conditions
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
-from everview.engines.sqlite.circuits.select import Condition, Select, Source, aliases, equality, from_table
+from everview.engines.sqlite.circuits.select import (
+    ONCE,
+    Condition,
+    Select,
+    Source,
+    aliases,
+    equality,
+    from_table,
+)
 from everview.language.expressions import (
     Call,
     Column,
@@ -174,15 +182,15 @@ class _Partners:
             made.append(Statement(f"INSERT INTO {self._change} {self._sql(kept)}", self._change))
         for row in self._touched() if right else ():
             turn = f"({self._qualifies(self._exists(row))}) - ({self._qualifies(self._before(row))})"
-            turned = row.filter(Condition(f"{turn} <> 0")).project(row.columns[:width])
             weight = turn if row.weight == "1" else f"({row.weight}) * ({turn})"
+            turned = self._sql(row.project(row.columns[:width]).weighing(f"{weight} AS w"), ONCE)
             made.append(
-                Statement(f"INSERT INTO {self._change} {self._sql(turned.weighing(weight))}", self._change)
+                Statement(f"INSERT INTO {self._change} SELECT * FROM ({turned}) WHERE w <> 0", self._change)
             )
         return made
 
-    def _sql(self, select: Select) -> str:
-        return select.sql(on_index=self._circuit.request_index)
+    def _sql(self, select: Select, tail: str = "") -> str:
+        return select.sql(on_index=self._circuit.request_index, tail=tail)
 
     def _touched(self) -> list[Select]:
         """The left rows that some key in ΔR leads to, each once; without keys, all of them."""

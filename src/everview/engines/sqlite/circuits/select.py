@@ -19,6 +19,9 @@ from dataclasses import dataclass, replace
 from everview.engines.sqlite.circuits.names import Names
 
 _PLAIN = re.compile(r"(t\d+)\.(\w+)")
+ONCE = "LIMIT -1"
+"""Ends a SELECT whose columns are computed once a row, however often the statement around it names them."""
+
 _ALIAS = re.compile(r"\bt\d+(?=\.)")
 
 
@@ -162,8 +165,9 @@ class Select:
 
 def _rank(source: Source, led: Led, *, first: bool) -> tuple[bool | int, ...]:
     """The greatest is visited next: deltas of few rows, then what equalities lead to from those before."""
-    few = source.delta and (first or not source.many)
-    return few, led.joined, source.delta, len(led.by), not source.large, not source.stored
+    few = source.delta and not source.many
+    leads = (led.joined, source.delta, len(led.by), not source.large, not source.stored)
+    return few, first and source.delta, *leads
 
 
 @dataclass(frozen=True, slots=True)

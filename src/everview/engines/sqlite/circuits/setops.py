@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from everview.engines.sqlite.circuits.circuit import Changed, Statement, live, united
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.nodes import Node
-from everview.engines.sqlite.circuits.select import Condition, Select, from_table
+from everview.engines.sqlite.circuits.select import ONCE, Condition, Select, from_table
 from everview.engines.sqlite.circuits.statetable import key_terms
 from everview.language.plan import Except, Intersect
 
@@ -56,7 +56,7 @@ def compile_set_operation(compiler: Compiler, plan: Intersect | Except) -> Node:
         collect = f"INSERT INTO {touched} {' UNION ALL '.join(parts)}"
         x = tuple(f"x.{c}" for c in names)
         sums = f"SELECT {listed}, sum(l) AS l, sum(r) AS r FROM {touched} GROUP BY {listed}"
-        now = f"SELECT x.*, {held(left, x)} AS a, {held(right, x)} AS b FROM ({sums}) AS x"
+        now = f"SELECT x.*, {held(left, x)} AS a, {held(right, x)} AS b FROM ({sums}) AS x {ONCE}"
         turn = f"{multiplicity(plan, 'a', 'b')} - {multiplicity(plan, '(a - l)', '(b - r)')}"
         compare = f"INSERT INTO {change} SELECT {listed}, {turn} FROM ({now}) WHERE {turn} <> 0"
         return [Statement(collect, touched), Statement(compare, change)]

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from everview.engines.sqlite.circuits.circuit import Changed, Circuit, Statement, consolidated, live, united
+from collections.abc import Callable
+
+from everview.engines.sqlite.circuits.circuit import (
+    Anew,
+    Changed,
+    Circuit,
+    Statement,
+    consolidated,
+    from_contents,
+    live,
+    united,
+)
 from everview.engines.sqlite.circuits.names import columns, internal
 from everview.engines.sqlite.circuits.nodes import Node
 from everview.engines.sqlite.circuits.select import Select, from_table
@@ -20,7 +31,9 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
         parts = live(branches, changed)
         if change not in circuit.demanded:
             return _upsert(table, united(parts, source.schema), is_sorted=bool(changed.many))
-        rows = consolidated(parts, source.schema)
+        return replaced(consolidated(parts, source.schema))
+
+    def replaced(rows: str) -> list[Statement]:
         return [Statement(f"INSERT INTO {change} {rows}", change), *_upsert(table, f"SELECT * FROM {change}")]
 
     circuit.step(
@@ -31,6 +44,7 @@ def add_stored(circuit: Circuit, name: str, source: Node) -> Node:
         makes=change,
         table=table.name,
         grows=True,
+        anew=_anew(circuit, table, source, change, replaced),
     )
     names = columns(len(source.schema))
 
@@ -58,7 +72,9 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
         parts = live(branches, changed)
         if change not in circuit.demanded:
             return _upsert(table, united(parts, source.schema), is_sorted=bool(changed.many))
-        rows = consolidated(parts, source.schema)
+        return replaced(consolidated(parts, source.schema))
+
+    def replaced(rows: str) -> list[Statement]:
         x, n = ([f"{alias}.{c}" for c in names] for alias in ("x", "n"))
         turns = (
             f"INSERT INTO {change} SELECT {', '.join(x)}, CASE WHEN n.w IS NULL THEN 1 ELSE -1 END "
@@ -72,13 +88,36 @@ def add_distinct(circuit: Circuit, name: str, source: Node) -> Node:
         ]
 
     how = "by change: counts of changed rows"
-    circuit.step("distinct", how, branches, statements, makes=change, table=table.name, grows=True)
+    anew = _anew(circuit, table, source, change, replaced)
+    circuit.step("distinct", how, branches, statements, makes=change, table=table.name, grows=True, anew=anew)
 
     def delta() -> list[Select]:
         circuit.demand(change)
         return [from_table(circuit.names, change, names, weight="w", stored=False, delta=True)]
 
     return Node(source.schema, delta, lambda: [from_table(circuit.names, table.name, names)], is_set=True)
+
+
+def _anew(
+    circuit: Circuit,
+    table: StateTable,
+    source: Node,
+    change: str,
+    replaced: Callable[[str], list[Statement]],
+) -> Anew | None:
+    """Fill the table again; where somebody reads the change, `replaced` makes it of what differs."""
+
+    def kept() -> list[str]:
+        return [table.name] if change in circuit.demanded else []
+
+    def statements(rows: list[Select]) -> list[Statement]:
+        if change not in circuit.demanded:
+            fill = _upsert(table, united(rows, source.schema), is_sorted=True)
+            return [Statement(f"DELETE FROM {table.name}"), *fill]
+        old = from_table(circuit.names, table.name, table.columns, weight="w").negated()
+        return replaced(consolidated([*rows, old], source.schema))
+
+    return from_contents(source, kept, statements)
 
 
 def _upsert(table: StateTable, rows: str, *, is_sorted: bool = False) -> list[Statement]:
