@@ -178,7 +178,8 @@ class _Partners:
             made.append(Statement(f"INSERT INTO {self._right_change} {rows}", self._right_change))
         for row in live(self._left_delta, changed):
             before = self._before(row) if right else self._exists(row)
-            kept = row.filter(Condition(self._qualifies(before))).project(row.columns[:width])
+            keys = [row.columns[mine] for mine, _, _ in self._sides.keys]
+            kept = row.filter(Condition(self._qualifies(before))).along(keys).project(row.columns[:width])
             made.append(Statement(f"INSERT INTO {self._change} {self._sql(kept)}", self._change))
         for row in self._touched() if right else ():
             turn = f"({self._qualifies(self._exists(row))}) - ({self._qualifies(self._before(row))})"
