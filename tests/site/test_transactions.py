@@ -137,8 +137,8 @@ def test_an_interrupted_circuit_leaves_nothing_behind(site, monkeypatch):
     site.insert("t", [(1, 1)])
     run = type(site._store.engine.circuit).run
 
-    def broken(self, connection, *changed):
-        run(self, connection, *changed)
+    def broken(self, connection, *changed, **known):
+        run(self, connection, *changed, **known)
         raise KeyboardInterrupt
 
     for inside in (False, True):

@@ -66,3 +66,14 @@ def test_a_few_rows_of_many_are_not_computed_anew():
     with ev.Site.open(":memory:", ev.Program.parse(shape.program)) as site:
         site.insert("r", rows[:-50])
         assert instructions(site, lambda: site.insert("r", rows[-50:])) < 500
+
+
+def test_a_row_meets_a_range_by_reading_that_range():
+    program = ev.Program.parse(
+        "CREATE TABLE a (x BIGINT); CREATE TABLE b (z BIGINT, y BIGINT);"
+        "CREATE MATERIALIZED VIEW q AS SELECT a.x AS x, b.z AS z FROM a JOIN b ON b.y > a.x;"
+    )
+    with ev.Site.open(":memory:", program) as site:
+        site.insert("b", [(row, row) for row in range(LARGE)])
+        assert instructions(site, lambda: site.insert("a", [(LARGE - 3,)])) < 10
+        assert site.rows("q") == [(LARGE - 3, LARGE - 2), (LARGE - 3, LARGE - 1)]

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from everview.engines.sqlite.circuits.names import Names
-from everview.engines.sqlite.circuits.select import equality, from_table
+from everview.engines.sqlite.circuits.select import Condition, equality, from_table
 
 
 class Tables:
@@ -98,3 +98,18 @@ def test_what_follows_keeps_every_row(null_safe):
     wanted = {(1, 1, 1), (2, 2, 2), *([(None, None, None)] if null_safe else [])}
     for select in (few, many):
         assert {tuple(row[:3]) for row in connection.execute(select.sql())} == wanted
+
+
+def test_a_range_leads_where_no_equality_does():
+    tables = Tables(a="delta", s="stored", t="stored")
+    over = Condition("(t3.c1 < t1.c0)", bounds=("t3.c1", "t1.c0"))
+    tables.pairs = tables.pairs.filter(over)
+    wanted = []
+    tables.pairs.sql(on_index=lambda source, by: wanted.append((source.table, by)))
+    assert tables.order() == ["a", "t", "s"]
+    assert wanted == [("t", ("c1",))]
+    tables.equal("a", "s")
+    tables.equal("s", "t")
+    wanted.clear()
+    tables.pairs.sql(on_index=lambda source, by: wanted.append((source.table, by)))
+    assert wanted == [("t", ("c0", "c1")), ("s", ("c0",))]

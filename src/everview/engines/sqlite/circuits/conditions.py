@@ -19,9 +19,20 @@ def conditions(expression: Expression, columns: Sequence[str]) -> list[Condition
                 found.append(_equal(left, right, columns, null_safe=False))
             case Not(IsDistinct(left, right)):
                 found.append(_equal(left, right, columns, null_safe=True))
+            case Call("<" | "<=" as name, (left, right)):
+                found.append(_bounded(part, name, left, right, columns))
             case _:
                 found.append(Condition(compile_expression(part, columns)))
     return found
+
+
+def _bounded(
+    part: Expression, name: str, left: Expression, right: Expression, columns: Sequence[str]
+) -> Condition:
+    """An inequality; an index serves it where values are compared as they are stored."""
+    text = compile_expression(part, columns)
+    sides = compile_expression(left, columns), compile_expression(right, columns)
+    return Condition(text, bounds=sides if text == f"({sides[0]} {name} {sides[1]})" else None)
 
 
 def _equal(left: Expression, right: Expression, columns: Sequence[str], *, null_safe: bool) -> Condition:

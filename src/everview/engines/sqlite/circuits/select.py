@@ -5,6 +5,8 @@ statement whose join order we choose: SQLite has no statistics of a delta, and a
 table to find one row. The delta comes first, then whatever an equality leads to; `CROSS JOIN` makes
 SQLite keep the order. Every equality that leads to a stored table asks for an index on it.
 
+Where no equality leads further an inequality may: of a sorted index only the range is read.
+
 What two columns are equal to leads from one to the other: equalities are closed before the order is chosen.
 Deltas of few rows are paired with each other. One of many rows is visited only when an equality leads to it,
 unless it is the first: SQLite indexes it for that while the statement runs.
@@ -49,6 +51,8 @@ class Condition:
     sides: tuple[str, str] | None = None
     null_safe: bool = False
     """Whether of an equality both sides may be NULL."""
+    bounds: tuple[str, str] | None = None
+    """The two sides of an inequality: each is a range of the other."""
 
     @property
     def rendered(self) -> str:
@@ -173,7 +177,7 @@ class Select:
             led, best = max(ranked, key=lambda pair: _rank(pair[1], pair[0], first=first))
             left.remove(best)
             known.add(best.alias)
-            found.append((best, tuple(led.by)))
+            found.append((best, (*led.by, *led.ranged)))
             derived += [condition for condition in led.by.values() if condition is not None]
         return found, derived
 
@@ -181,7 +185,7 @@ class Select:
 def _rank(source: Source, led: Led, *, first: bool) -> tuple[bool | int, ...]:
     """The greatest is visited next: deltas of few rows, then what equalities lead to from those before."""
     few = source.delta and not source.many
-    leads = (led.joined, source.delta, len(led.by), not source.large, not source.stored)
+    leads = (led.joined, bool(led.ranged), source.delta, len(led.by), not source.large, not source.stored)
     return few, first and source.delta, *leads
 
 
@@ -192,6 +196,8 @@ class Led:
     by: dict[str, Condition | None]
     """With the equality that leads there, if it follows from others."""
     joined: bool
+    ranged: tuple[str, ...] = ()
+    """The column of which a range is led to, if there is one."""
 
 
 class Leads:
@@ -204,7 +210,12 @@ class Leads:
         """Terms that are equal to each other, each with its aliases."""
         self._strict: set[str] = set()
         """Terms that some equality makes differ from NULL."""
+        self._bounds: list[tuple[str, set[str]]] = []
+        """Columns in inequalities, and the aliases of the other side."""
         for condition in where:
+            for one, other in (condition.bounds, condition.bounds[::-1]) if condition.bounds else ():
+                if _PLAIN.fullmatch(one):
+                    self._bounds.append((one, aliases(other)))
             if condition.sides is None:
                 continue
             mine, theirs = condition.sides
@@ -242,7 +253,12 @@ class Leads:
                 strict = not self._strict.isdisjoint(equal)
                 found[name] = equality(column, term, null_safe=not strict)
                 joined = True
-        return Led(found, joined)
+        ranged = [
+            name
+            for (own, _, name), side in ((column.partition("."), side) for column, side in self._bounds)
+            if own == alias and name not in found and side and side <= others
+        ]
+        return Led(found, joined, tuple(ranged[:1]))
 
 
 def aliases(sql: str) -> set[str]:
