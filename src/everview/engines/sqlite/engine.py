@@ -241,8 +241,9 @@ class Engine:
         if relation.is_partitioned:
             return self._in_partitions(connection, name, rows, commit, on_change, relation.insert)
         count = relation.insert(connection, rows, commit)
-        size = 2 * len(rows) if relation.replaces else len(rows)
-        self.propagate(connection, (relation.delta,), on_change, shrinks=relation.replaces, rows=size)
+        shrinks = relation.replaces
+        size = 2 * len(rows) if shrinks else len(rows)
+        self.propagate(connection, (relation.delta,), on_change, shrinks=shrinks, rows=size)
         return count
 
     def delete(

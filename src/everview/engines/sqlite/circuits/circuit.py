@@ -13,7 +13,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from everview.engines.sqlite.circuits.names import BY, TEMP, Names, columns, internal
 from everview.engines.sqlite.circuits.nodes import Node
@@ -37,8 +37,7 @@ class Strategy:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """The deltas that have rows, and which of them have many."""
 
     filled: frozenset[str]
@@ -109,11 +108,10 @@ class Step:
         They are made once for each combination.
         """
         key = (filled, many) if many else filled
-        found = self._known.get(key)
-        if found is None:
+        if key not in self._known:
             subtracts = any(needs <= filled for needs in self.subtracting)
-            found = self._known[key] = self.statements(Changed(filled, many)), subtracts
-        return found
+            self._known[key] = self.statements(Changed(filled, many)), subtracts
+        return self._known[key]
 
     def visits(self, sizes: Mapping[str, int]) -> int:
         """Return how many rows of deltas the branches visit, given those that are not empty."""
