@@ -8,7 +8,7 @@ import secrets
 import threading
 
 from everview.errors import SyncError, WireError
-from everview.replication.status.report import Progress, SyncReport
+from everview.replication.transports.report import Progress, SyncReport
 
 PAGE = 100
 

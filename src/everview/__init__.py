@@ -53,7 +53,7 @@ _HOMES = {
     "Provenance": "everview.site",
     "RefreshReport": "everview.hub",
     "Site": "everview.site",
-    "SyncReport": "everview.replication.status.report",
+    "SyncReport": "everview.replication.transports.report",
 }
 _EXTRAS = {"everview.hub": "hub"}
 """What a device may lack, and the extra that brings it."""

@@ -25,8 +25,8 @@ from everview.engines.sqlite.watches import Change, Watch
 from everview.errors import StoreError, SyncError
 from everview.language.program import Program
 from everview.planner.why.answer import Provenance
-from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.reach import Peer
+from everview.replication.transports.report import OnProgress, Progress, SyncReport
 from everview.site import Backup, Parameters, Rows, Site
 from everview.tables.table import Table
 from everview.worker import Worker, wake

@@ -13,10 +13,17 @@ from pathlib import Path
 
 from everview.engines.sqlite.backups import OnPages, copy_of
 from everview.engines.sqlite.complaints import RESTORE
-from everview.engines.sqlite.examining import Finding, examine_file, examine_tables, examine_views
+from everview.engines.sqlite.examining import (
+    Finding,
+    counted,
+    examine_clock,
+    examine_file,
+    examine_tables,
+    examine_views,
+)
 from everview.engines.sqlite.store import Store
 from everview.errors import EverviewError
-from everview.replication.status.status import examine_others
+from everview.replication.status.status import replication_status, subject_of
 
 __all__ = ["Finding", "examine"]
 
@@ -38,4 +45,20 @@ def examine(path: Path, on_pages: OnPages | None = None) -> Iterator[Finding]:
         with closing(store):
             yield from examine_tables(store)
             yield from examine_views(store)
-            yield from examine_others(store)
+            yield from examine_clock(store)
+            yield from _examine_others(store)
+
+
+def _examine_others(store: Store) -> Iterator[Finding]:
+    """Yield what this store knows of other sites that somebody should do something about."""
+    status = replication_status(store.writer.connection)
+    for alarm in status["alarms"]:
+        name, peer = subject_of(alarm["relation"]), alarm["peer"]
+        text = f"{name} differs from that of {peer}, although both have seen the same"
+        advice = f"`everview repair {store.path} {name} --from PEER` reads it again from a peer that is right"
+        yield Finding("error", name, text, advice)
+    if status["refused"]:
+        were = "was" if len(status["refused"]) == 1 else "were"
+        text = f"{counted(len(status['refused']), 'row')} {were} refused"
+        yield Finding("warning", "rows", text, f"`everview status {store.path} --json` has the rows, and why")
+    yield Finding("fine", "sites", f"other stores whose rows were seen: {len(status['sites'])}")

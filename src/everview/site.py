@@ -37,11 +37,11 @@ from everview.language.statements import Delete, Insert, Query, Statement, Updat
 from everview.language.values import check_rows
 from everview.planner.why.answer import Provenance
 from everview.replication.protocol.replica import Replica
-from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, sync_with
 from everview.replication.transports.repairs import repair_with
+from everview.replication.transports.report import OnProgress, Progress, SyncReport
 from everview.tables import html
 from everview.tables.table import Table
 

@@ -16,7 +16,7 @@ import everview as ev
 from everview.cli import page_meter, patient, sync_meter
 from everview.cli.app import app
 from everview.cli.peers import print_replication
-from everview.replication.status.report import Progress
+from everview.replication.transports.report import Progress
 from everview.server.tokens import hash_of
 
 

@@ -10,7 +10,7 @@ from everview.engines.sqlite.rows import peers, serving
 from everview.engines.sqlite.store import Store
 from everview.engines.sqlite.writing import Writing
 from everview.replication.protocol.replica import Replica
-from everview.replication.status.report import SyncReport
+from everview.replication.transports.report import SyncReport
 
 Row = tuple[Any, ...]
 

@@ -4,10 +4,11 @@ import httpx
 import pytest
 
 import everview as ev
-from everview.replication.rights.denial import LONGEST_HEADER, Withheld, as_header, of_header
+from everview.replication.rights.denial import Withheld
 from everview.replication.rights.rights import Rights
-from everview.replication.status.report import Denied
+from everview.replication.transports.denials import LONGEST_HEADER, as_header, of_header
 from everview.replication.transports.memory import MemoryTransport
+from everview.replication.transports.report import Denied
 from everview.server import Listener, Tokens
 from everview.server.tokens import make_token
 

@@ -7,9 +7,9 @@ import pytest
 from tests.certificates import write_certificates
 
 import everview as ev
-from everview.replication.status.report import Progress
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
+from everview.replication.transports.report import Progress
 from everview.server import Listener, Tokens
 from everview.server.tokens import hash_of
 

@@ -12,9 +12,9 @@ import typer
 from everview.cli.options import print_json
 from everview.cli.syncing import show_report
 from everview.errors import EverviewError
-from everview.replication.status.report import Denied, SyncReport
 from everview.replication.transports.base import TRY_LATER, Transport
 from everview.replication.transports.live import Live
+from everview.replication.transports.report import Denied, SyncReport
 from everview.site import Site
 
 __all__ = ["staying"]

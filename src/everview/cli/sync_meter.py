@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from everview.replication.status.report import Progress
+    from everview.replication.transports.report import Progress
 
 __all__ = ["SyncMeter"]
 

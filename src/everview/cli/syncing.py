@@ -17,8 +17,8 @@ from everview.cli.peer_tokens import PeerTokens, reach_all
 from everview.errors import EverviewError, SyncError
 
 if TYPE_CHECKING:
-    from everview.replication.status.report import SyncReport
     from everview.replication.transports.base import Transport
+    from everview.replication.transports.report import SyncReport
     from everview.site import Site
 
 __all__ = ["sync"]

@@ -46,11 +46,11 @@ from everview.language.program import Program
 from everview.language.relations import Relation
 from everview.planner.why.answer import Provenance
 from everview.replication.protocol.replica import Replica
-from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import Transport
 from everview.replication.transports.memory import MemoryTransport
 from everview.replication.transports.reach import Peer, sync_with
 from everview.replication.transports.repairs import repair_with
+from everview.replication.transports.report import OnProgress, SyncReport
 
 __all__ = ["Hub"]
 

@@ -28,7 +28,7 @@ from everview.hub.marks import GATE, gate_head
 from everview.hub.record import Record, require_epoch
 from everview.hub.tables import Catalog
 from everview.language.windowed import windowed_relations
-from everview.replication.status.report import OnProgress, Progress
+from everview.replication.transports.report import OnProgress, Progress
 
 __all__ = ["FOLDER", "Peering"]
 

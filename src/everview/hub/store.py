@@ -30,7 +30,7 @@ from everview.hub.shapes import write_program, write_shapes
 from everview.hub.tables import Catalog
 from everview.hub.timing import Timing
 from everview.hub.vacuum import VacuumReport, vacuum
-from everview.replication.status.report import OnProgress
+from everview.replication.transports.report import OnProgress
 
 __all__ = ["DRIVER_ROWS", "Store"]
 

@@ -34,9 +34,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from everview.errors import EverviewError, WireError
-from everview.replication.rights.denial import as_header
 from everview.replication.rights.rights import Rights
 from everview.replication.transports.base import Replica
+from everview.replication.transports.denials import as_header
 from everview.replication.transports.http import DENIED_HEADER, MESSAGE_TYPE
 from everview.replication.wire.codec import LARGEST_MESSAGE
 from everview.server.access import Access, Open

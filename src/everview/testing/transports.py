@@ -20,8 +20,8 @@ from typing import Protocol
 
 from everview.errors import SyncError
 from everview.language.program import Program
-from everview.replication.status.report import Progress, SyncReport
 from everview.replication.transports.base import Replica, Transport
+from everview.replication.transports.report import Progress, SyncReport
 from everview.site import Site
 
 __all__ = ["Link", "Party", "SiteParty", "check_transport"]

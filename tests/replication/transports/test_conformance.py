@@ -9,10 +9,10 @@ from tests.certificates import write_certificates
 from tests.fake_replica import PAGE, FakeReplica
 
 from everview.errors import SyncError
-from everview.replication.status.report import SyncReport
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.http import HttpTransport
 from everview.replication.transports.memory import MemoryTransport
+from everview.replication.transports.report import SyncReport
 from everview.server import Listener
 from everview.testing import transports
 from everview.testing.transports import Link, check_transport

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from everview.engines.sqlite.names import FORMAT, STORE
 from everview.engines.sqlite.opening import APPLICATION_ID
 from everview.engines.sqlite.reading import Reading, scanned
 from everview.engines.sqlite.rows.lineage import Lineage, Strange
+from everview.engines.sqlite.stamps import microseconds
 from everview.engines.sqlite.store import Store
 from everview.errors import EverviewError
 from everview.planner.rewrite import rewrite
@@ -23,6 +25,9 @@ Level = Literal["fine", "warning", "error"]
 
 _LARGE_LOG = 256 << 20
 """A write-ahead log above this has not been put into its file for long."""
+
+_AHEAD_US = 60_000_000
+"""A clock that is ahead by more than this wins what others write at the same time."""
 
 _SHOWN = 3
 """So many rows that differ are shown."""
@@ -155,3 +160,12 @@ def _difference(store: Store, reading: Reading, view: str) -> tuple[int, str]:
     found = store.writer.connection.execute(differ).fetchall()
     words = [f"{row[:-1]} {'too much' if row[-1] > 0 else 'missing'}" for row in found[:_SHOWN]]
     return len(found), ", ".join(words)
+
+
+def examine_clock(store: Store) -> Iterator[Finding]:
+    """Yield a warning where the last commit was stamped by a clock that ran ahead of this machine's."""
+    (stamp,) = store.writer.connection.execute(f"SELECT clock FROM {STORE}").fetchone()
+    ahead = microseconds(stamp) - time.time_ns() // 1000
+    if ahead > _AHEAD_US:
+        text = f"its last commit was stamped {ahead // 1_000_000:,} s ahead of this machine's clock"
+        yield Finding("warning", "clock", text, "set the clock: until then its rows win what is concurrent")

@@ -32,9 +32,9 @@ from everview.engines.sqlite.windows.closing import TOO_LATE
 from everview.errors import WireError
 from everview.language.windowed import CLOSED
 from everview.replication.cuts.derivations import take_derivations
-from everview.replication.cuts.sites import Named, beginnings
 from everview.replication.wire.checks import check_columns
 from everview.replication.wire.messages import Columns, Message, News, Place, Share
+from everview.replication.wire.sites import Named, beginnings
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

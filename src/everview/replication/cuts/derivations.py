@@ -20,7 +20,6 @@ from everview.engines.sqlite.parts import value
 from everview.engines.sqlite.rows import serving
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT
 from everview.errors import WireError
-from everview.replication.cuts.sites import Named, Naming
 from everview.replication.wire.checks import check_columns
 from everview.replication.wire.codec import check_dots
 from everview.replication.wire.messages import (
@@ -36,6 +35,7 @@ from everview.replication.wire.messages import (
     Resume,
     Share,
 )
+from everview.replication.wire.sites import Named, Naming
 
 if TYPE_CHECKING:
     from everview.engines.sqlite.derived.joined import JoinedRows

@@ -17,9 +17,9 @@ from everview.engines.sqlite.rows.ledger import Ledger, vector
 from everview.engines.sqlite.rows.serving import Mode, Offer, Reader, Removals
 from everview.language.sizes import LARGEST_ROW
 from everview.replication.cuts.derivations import give_derivations
-from everview.replication.cuts.sites import Named, Naming
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.wire.messages import Columns, Cursor, Message, Page, Place, Share
+from everview.replication.wire.sites import Named, Naming
 
 __all__ = ["PAGE_BYTES", "PAGE_CELLS", "give", "page_for"]
 

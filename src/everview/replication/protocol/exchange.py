@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.cuts.sites import Named, Naming
 from everview.replication.protocol.listener import OTHER_PROGRAM, follows
 from everview.replication.rights.rights import ALL
-from everview.replication.status.report import OnProgress, Progress, SyncReport
+from everview.replication.transports.report import OnProgress, Progress, SyncReport
 from everview.replication.wire.codec import decode
 from everview.replication.wire.messages import Columns, Greeting, Message, News, Page
+from everview.replication.wire.sites import Named, Naming
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

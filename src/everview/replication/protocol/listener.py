@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from everview.engines.sqlite.rows import peers, serving
 from everview.errors import EverviewError, StoreError, SyncError, WireError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.cuts.sites import Naming
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.messages import START, Columns, Message, News, Refusal
+from everview.replication.wire.sites import Naming
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

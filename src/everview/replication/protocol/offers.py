@@ -15,7 +15,6 @@ from everview.engines.sqlite.derived.reduced import core_of
 from everview.engines.sqlite.rows import ledger, peers, serving
 from everview.language.partitions import Choices, covers, meet
 from everview.replication.cuts.giving import give
-from everview.replication.cuts.sites import Naming
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.status.status import subject_of
 from everview.replication.wire.messages import (
@@ -32,6 +31,7 @@ from everview.replication.wire.messages import (
     Page,
     Place,
 )
+from everview.replication.wire.sites import Naming
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

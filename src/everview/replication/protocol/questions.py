@@ -13,10 +13,10 @@ from everview.engines.sqlite.rows import ledger, serving
 from everview.errors import EverviewError, WireError
 from everview.replication.cuts.applying import Outcome, apply
 from everview.replication.cuts.derivations import resumes
-from everview.replication.cuts.sites import Named, Naming
 from everview.replication.cuts.staging import Staged, Staging, key
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.wire.messages import START, Ask, Columns, Message, News, Page, Place, Resume, Wish
+from everview.replication.wire.sites import Named, Naming
 
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica

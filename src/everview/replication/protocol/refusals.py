@@ -8,8 +8,8 @@ from itertools import islice
 from everview.engines.sqlite.rows.dots import SHIFT
 from everview.engines.sqlite.rows.refusals import Refused, note_refused, note_row
 from everview.engines.sqlite.store import Store
-from everview.replication.cuts.sites import Named, Naming
 from everview.replication.wire.messages import Message, Undone
+from everview.replication.wire.sites import Named, Naming
 
 __all__ = ["Refusals"]
 

@@ -26,7 +26,6 @@ from everview.language.partitions import Choices, covers, is_text
 from everview.language.relations import Relation
 from everview.language.windowed import CLOSED
 from everview.replication.cuts.giving import PAGE_CELLS
-from everview.replication.cuts.sites import Named, Naming
 from everview.replication.protocol.exchange import Exchange
 from everview.replication.protocol.identity import Identity
 from everview.replication.protocol.listener import Listener
@@ -38,8 +37,8 @@ from everview.replication.rights import denial
 from everview.replication.rights.denial import Withheld
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.status.heard import Heard
-from everview.replication.status.report import Denied, OnProgress
 from everview.replication.status.status import replication_status, subject_of
+from everview.replication.transports.report import Denied, OnProgress
 from everview.replication.wire.codec import encode, peek
 from everview.replication.wire.messages import (
     Ask,
@@ -52,6 +51,7 @@ from everview.replication.wire.messages import (
     Place,
     Undone,
 )
+from everview.replication.wire.sites import Named, Naming
 
 __all__ = ["Replica"]
 
@@ -231,7 +231,7 @@ class Replica:
             )
         with self.store.reading(inside=False) as handle:
             known = handle.connection.execute(
-                f"SELECT name FROM {ledger.SITES} WHERE incarnation = ?", (named.sender,)
+                f"SELECT name FROM {ledger.SITES} WHERE incarnation = ? AND partition = 0", (named.sender,)
             ).fetchone()
         if known is not None and known[0] not in ("", site):
             raise SyncError(

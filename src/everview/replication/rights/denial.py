@@ -7,8 +7,6 @@ needs the names for, and what it has written, and says what of that was *denied*
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from everview.engines.sqlite.rows import ledger
@@ -18,13 +16,10 @@ from everview.planner.published import view_of
 from everview.replication.protocol.programs import Programs
 from everview.replication.rights.grants import needed
 from everview.replication.rights.rights import Rights
-from everview.replication.status.report import Denied
+from everview.replication.transports.report import Denied
 from everview.replication.wire.codec import decode
 
-__all__ = ["Withheld", "as_header", "denied", "of_header", "withheld"]
-
-LONGEST_HEADER = 2000
-"""Servers in between bear no long headers. Of more names the last are left out."""
+__all__ = ["Withheld", "denied", "withheld"]
 
 
 class Withheld(NamedTuple):
@@ -68,27 +63,3 @@ def denied(store: Store, told: Withheld) -> tuple[Denied, ...]:
         if name in wanted
     )
     return (*reads, *(Denied("write", name) for name in told.writes if name in written))
-
-
-def as_header(told: Withheld) -> str:
-    """As a line of ASCII; empty if nothing is withheld."""
-    reads, writes = list(told.reads), list(told.writes)
-    while reads or writes:
-        text = json.dumps({"read": reads, "write": writes})
-        if len(text) <= LONGEST_HEADER:
-            return text
-        (reads if len(reads) > len(writes) else writes).pop()
-    return ""
-
-
-def of_header(text: str) -> Withheld:
-    """Read it; whatever cannot be read withholds nothing."""
-    try:
-        found = json.loads(text)
-        return Withheld(_names(found["read"]), _names(found["write"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return Withheld()
-
-
-def _names(found: Iterable[object]) -> tuple[str, ...]:
-    return tuple(name for name in found if isinstance(name, str))

@@ -1,25 +1,17 @@
-"""Standing: what there is to say about a store and the others, for `status` and `doctor`."""
+"""Status: what there is to say about a store and the others."""
 
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Iterator
 from typing import Any
 
-from everview.engines.sqlite.examining import Finding, counted
 from everview.engines.sqlite.names import PAGES, STORE
 from everview.engines.sqlite.rows import peers, serving
 from everview.engines.sqlite.rows.ledger import PARTITIONS, REMOVED, SITES, VECTORS
 from everview.engines.sqlite.rows.refusals import refused
-from everview.engines.sqlite.stamps import microseconds
-from everview.engines.sqlite.store import Store
 from everview.planner.published import view_of
 
-__all__ = ["examine_others", "replication_status", "subject_of"]
-
-_AHEAD_US = 60_000_000
-"""A clock that is ahead by more than this wins what others write at the same time."""
+__all__ = ["replication_status", "subject_of"]
 
 
 def subject_of(stream: str) -> str:
@@ -29,27 +21,6 @@ def subject_of(stream: str) -> str:
     ('alerts', 'visit', 'visit')
     """
     return view_of(stream.rpartition(">")[2])
-
-
-def examine_others(store: Store) -> Iterator[Finding]:
-    """Yield what this store knows of other sites that somebody should do something about."""
-    connection = store.writer.connection
-    (stamp,) = connection.execute(f"SELECT clock FROM {STORE}").fetchone()
-    ahead = microseconds(stamp) - time.time_ns() // 1000
-    if ahead > _AHEAD_US:
-        text = f"its last commit was stamped {ahead // 1_000_000:,} s ahead of this machine's clock"
-        yield Finding("warning", "clock", text, "set the clock: until then its rows win what is concurrent")
-    status = replication_status(connection)
-    for alarm in status["alarms"]:
-        name, peer = subject_of(alarm["relation"]), alarm["peer"]
-        text = f"{name} differs from that of {peer}, although both have seen the same"
-        advice = f"`everview repair {store.path} {name} --from PEER` reads it again from a peer that is right"
-        yield Finding("error", name, text, advice)
-    if status["refused"]:
-        were = "was" if len(status["refused"]) == 1 else "were"
-        text = f"{counted(len(status['refused']), 'row')} {were} refused"
-        yield Finding("warning", "rows", text, f"`everview status {store.path} --json` has the rows, and why")
-    yield Finding("fine", "sites", f"other stores whose rows were seen: {len(status['sites'])}")
 
 
 def replication_status(connection: sqlite3.Connection) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Protocol
 from everview.errors import SyncError
 from everview.replication.rights.denial import Withheld
 from everview.replication.rights.rights import Rights
-from everview.replication.status.report import Denied, OnProgress, SyncReport
+from everview.replication.transports.report import Denied, OnProgress, SyncReport
 
 __all__ = ["Replica", "Talk", "Transport", "converse"]
 

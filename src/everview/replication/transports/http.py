@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 import httpx
 
 from everview.errors import SyncError
-from everview.replication.rights.denial import of_header
-from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import TRY_LATER, Replica, converse
+from everview.replication.transports.denials import of_header
+from everview.replication.transports.report import OnProgress, SyncReport
 from everview.replication.wire.codec import LARGEST_MESSAGE
 
 __all__ = ["DENIED_HEADER", "MESSAGE_TYPE", "HttpTransport"]

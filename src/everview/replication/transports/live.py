@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from everview.errors import EverviewError, SyncError
-from everview.replication.status.report import SyncReport
 from everview.replication.transports.base import Replica, Transport
+from everview.replication.transports.report import SyncReport
 
 __all__ = ["Live"]
 

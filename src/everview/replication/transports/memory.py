@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from everview.replication.rights.denial import Withheld
 from everview.replication.rights.rights import ALL, Rights
-from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, converse
+from everview.replication.transports.report import OnProgress, SyncReport
 
 __all__ = ["MemoryTransport"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from everview.errors import SyncError
-from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.base import Replica, Transport
 from everview.replication.transports.folder.transport import FolderTransport
+from everview.replication.transports.report import OnProgress, SyncReport
 
 __all__ = ["TOKEN_VARIABLE", "Peer", "Reachable", "is_address", "reach", "sync_with"]
 

@@ -6,10 +6,10 @@ import os
 
 from everview.errors import DataError
 from everview.replication.protocol.replica import Replica
-from everview.replication.status.report import SyncReport
 from everview.replication.status.status import subject_of
 from everview.replication.transports.folder.transport import FolderTransport
 from everview.replication.transports.reach import Peer, is_address, sync_with
+from everview.replication.transports.report import SyncReport
 
 __all__ = ["repair_with"]
 

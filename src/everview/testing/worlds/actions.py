@@ -9,8 +9,8 @@ from everview.engines.sqlite.rows.ledger import PARTITIONS
 from everview.engines.sqlite.rows.taking import forget_log
 from everview.language.partitions import text_of
 from everview.replication.rights.rights import Rights
-from everview.replication.status.report import SyncReport
 from everview.replication.transports.folder.transport import FolderTransport
+from everview.replication.transports.report import SyncReport
 from everview.testing.worlds import steps as do
 from everview.testing.worlds.history import Event, written
 from everview.testing.worlds.invariants import Wrong

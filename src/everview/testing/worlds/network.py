@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everview.errors import EverviewError
-from everview.replication.cuts.sites import Named
 from everview.replication.protocol.exchange import Exchange
 from everview.replication.rights.rights import ALL
 from everview.replication.wire.codec import decode
+from everview.replication.wire.sites import Named
 from everview.testing.worlds.invariants import Wrong
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from everview.replication.status.report import SyncReport
+from everview.replication.transports.report import SyncReport
 from everview.testing.worlds.actions import happen, visit
 from everview.testing.worlds.cases import random_case
 from everview.testing.worlds.invariants import Wrong, check_rest

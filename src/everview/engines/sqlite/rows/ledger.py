@@ -318,8 +318,10 @@ def number_sites(
         ).fetchone()
         name = names.get(incarnation, "")
         if row is None:
+            known = f"SELECT name FROM {SITES} WHERE incarnation = ?1 AND partition = 0"
             made = connection.execute(
-                f"INSERT INTO {SITES} (incarnation, name, salt, partition) VALUES (?, ?, ?, ?)",
+                f"INSERT INTO {SITES} (incarnation, name, salt, partition) "
+                f"VALUES (?1, ifnull(({known}), ?2), ?3, ?4)",
                 (incarnation, name, salt_of(incarnation), partition),
             ).lastrowid
             assert made is not None

@@ -28,7 +28,6 @@ from everview.errors import WireError
 from everview.replication.cuts.applying import Outcome, apply
 from everview.replication.cuts.derivations import give_derivations, resumes
 from everview.replication.cuts.giving import PAGE_BYTES, PAGE_CELLS, page_for
-from everview.replication.cuts.sites import Named, Naming, beginnings, incarnation_of
 from everview.replication.cuts.staging import key
 from everview.replication.protocol.offers import scope_of
 from everview.replication.protocol.replica import Replica
@@ -59,6 +58,7 @@ from everview.replication.wire.messages import (
     Share,
     Wish,
 )
+from everview.replication.wire.sites import Named, Naming, beginnings, incarnation_of
 
 __all__ = ["Files", "Piece"]
 

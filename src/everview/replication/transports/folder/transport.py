@@ -18,13 +18,13 @@ from pathlib import Path
 from everview.errors import EverviewError, StoreError, SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.protocol.replica import Replica
-from everview.replication.status.report import OnProgress, SyncReport
 from everview.replication.transports.folder.files import Files, Piece
 from everview.replication.transports.folder.framed import Frames, TornFileError
 from everview.replication.transports.folder.shelves import ALL, MORE, NAME, Filed, Shelves
 from everview.replication.transports.folder.summaries import Summary, Vectors, includes, reach
 from everview.replication.transports.folder.views import Views
 from everview.replication.transports.folder.visits import Visit
+from everview.replication.transports.report import OnProgress, SyncReport
 
 __all__ = ["FolderTransport"]
 

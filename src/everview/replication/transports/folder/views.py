@@ -17,12 +17,12 @@ from pathlib import Path
 
 from everview.errors import EverviewError, StoreError
 from everview.replication.cuts.applying import Outcome
-from everview.replication.status.report import SyncReport
 from everview.replication.transports.folder.files import Files, Piece
 from everview.replication.transports.folder.framed import Frames, TornFileError
 from everview.replication.transports.folder.shelves import ALL, MORE, NAME, Filed, Shelves, listed
 from everview.replication.transports.folder.summaries import Vectors, includes, join
 from everview.replication.transports.folder.visits import Visit
+from everview.replication.transports.report import SyncReport
 from everview.replication.wire.messages import Place
 
 __all__ = ["Views"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from everview.replication.protocol.replica import Replica
-from everview.replication.status.report import OnProgress, Progress, SyncReport
 from everview.replication.transports.folder.files import Files
+from everview.replication.transports.report import OnProgress, Progress, SyncReport
 
 __all__ = ["Visit"]
 
