@@ -81,52 +81,31 @@ def page_for(
     """Return a page of what readers lack, of the partitions that each of them reads, and its columns."""
     head = serving.head(connection)
     room, done = PAGE_BYTES, True
-    found: dict[Place, serving.Rows] = {}
-    for wanted, reader in readers.items():
+    found = []
+    for place, reader in readers.items():
         if not done:
             break
-        offer = offers[wanted.stream]
-        stored = offer.source
-        partition = _number(connection, ledger, offer, wanted)
-        width = len(stored.cells) + 2
-        mine = vector(connection, partition)
+        offer = offers[place.stream]
+        stored, known = offer.source, ledger.find(connection, offer.partition, place.value)
+        partition = (known or ledger.partition(connection, offer.partition, place.value)).number
+        width, mine = len(stored.cells) + 2, vector(connection, partition)
         rows = serving.rows_for(connection, stored, mine, reader, max(cells // width, 1), room)
-        found[wanted] = rows
+        found.append((place, reader, stored, partition, mine, rows))
         cells, room, done = cells - len(rows.dots) * width, room - rows.size, rows.is_all
     done &= ends
     shares, columns = [], []
-    for place, rows in found.items():
-        offer = offers[place.stream]
-        stored = offer.source
+    for place, reader, stored, partition, mine, rows in found:
         sites, numbers = naming.dots(rows.dots)
         if not done:
             shares.append(Share(place, len(rows.dots), naming.pairs(rows.vector)))
             columns.append(Columns(rows.columns, sites, numbers))
             continue
-        partition = _number(connection, ledger, offer, place)
-        mine = vector(connection, partition)
-        reader = readers[place]
         removals = serving.removals_for(connection, stored, partition, mine, reader, reader.since)
         digest = serving.digest_of(connection, stored, partition, head.version)
-        shares.append(
-            Share(
-                place,
-                len(rows.dots),
-                naming.pairs(mine),
-                int(removals.mode),
-                len(removals.dots),
-                digest,
-                whole=isinstance(stored, HollowSource),
-            )
-        )
+        went, whole = (int(removals.mode), len(removals.dots)), isinstance(stored, HollowSource)
+        shares.append(Share(place, len(rows.dots), naming.pairs(mine), *went, digest, whole=whole))
         columns.append(Columns(rows.columns, sites, numbers, _gone(removals, naming)))
     return Page(cut, done, Cursor(*head), shares), columns
-
-
-def _number(connection: sqlite3.Connection, ledger: Ledger, offer: Offer, place: Place) -> int:
-    """The number of a partition that is told of."""
-    found = ledger.find(connection, offer.partition, place.value)
-    return (found or ledger.partition(connection, offer.partition, place.value)).number
 
 
 def _gone(removals: Removals, naming: Naming) -> tuple[list[int], ...]:

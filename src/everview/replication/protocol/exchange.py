@@ -17,6 +17,7 @@ from everview.engines.sqlite.rows import peers, serving
 from everview.errors import SyncError
 from everview.replication.cuts.applying import Outcome
 from everview.replication.protocol.listener import OTHER_PROGRAM, follows
+from everview.replication.protocol.questions import Party
 from everview.replication.rights.rights import ALL
 from everview.replication.transports.report import OnProgress, Progress, SyncReport
 from everview.replication.wire.codec import decode
@@ -69,12 +70,10 @@ class Exchange:
             naming = Naming(connection, self._replica.store.ledger.site)
             greeting = self._replica.offers.greeting(connection, self._greeted)
             read = self._replica.heard.greetings.get(self._greeted)
-            news = (
-                None
-                if read is None
-                else self._replica.offers.news(connection, read, ALL, self._replica.program)
-            )
-            news = news if news is not None and (news.places or news.ended) else None
+            news = None
+            if read is not None:
+                news = self._replica.offers.news(connection, read, ALL, self._replica.program)
+                news = news if news.places or news.ended else None
             self._told = None if news is None else read
             told = self._replica.message(naming, greeting=greeting, news=news, introduces=introduces)
             return self._sent(told)
@@ -91,9 +90,7 @@ class Exchange:
         named = self._replica.hear(message)
         self._replica.refusals.hear(message, named, partial(self._replica.may_take, rights=ALL))
         begun = self._met == named.sender
-        renewed = not begun and bool(
-            self._met
-        )  # it went back in time, and has found out by what it was given
+        renewed = not begun and bool(self._met)  # it has found out that it went back in time
         self._met = named.sender
         if message.program == self._replica.program:
             self._replica.heard.answered(named.sender, message.greeting)
@@ -151,20 +148,18 @@ class Exchange:
         return self.open()
 
     def _reply(self, message: Message, named: Named, taken: Outcome | None) -> bytes | None:
-        replica = self._replica
+        replica, party = self._replica, Party(named.sender, message.program)
         with replica.telling() as connection:
             naming = Naming(connection, replica.store.ledger.site)
             ask = news = page = None
             columns: list[Columns] = []
             if message.news is not None:
-                ask = replica.questions.ask(
-                    connection, named.sender, message.news, naming, message.program, repairs=self._repairs
-                )
+                ask = replica.questions.ask(connection, party, message.news, naming, self._repairs)
                 self._taken = ask is None
                 if ask is None and message.greeting is not None:
                     replica.note_read(named.sender, message.greeting.head, message.news.scope)
             elif taken is Outcome.STAGED:
-                ask = replica.questions.ask_on(connection, named.sender, naming, message.program)
+                ask = replica.questions.ask_on(connection, party, naming)
             elif taken is not None:
                 self._taken = True
             if message.news is not None and message.greeting is not None and self._asks_at_once(message):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from everview.engines.sqlite.rows import peers, serving
 from everview.errors import EverviewError, StoreError, SyncError, WireError
 from everview.replication.cuts.applying import Outcome
+from everview.replication.protocol.questions import Party
 from everview.replication.rights.rights import ALL, Rights
 from everview.replication.wire.codec import decode, encode
 from everview.replication.wire.messages import START, Columns, Message, News, Refusal
@@ -90,26 +91,21 @@ class Listener:
                 who, path = named.name or named.sender, replica.store.path
                 _LOG.warning("%s, which may only read, has seen a later state of %s", who, path)
         with replica.telling() as connection:
-            return self._told(connection, message, named.sender, taken, rights)
+            return self._told(connection, message, Party(named.sender, message.program, rights), taken)
 
     def _told(
-        self,
-        connection: sqlite3.Connection,
-        message: Message,
-        sender: str,
-        taken: Outcome | None,
-        rights: Rights,
+        self, connection: sqlite3.Connection, message: Message, party: Party, taken: Outcome | None
     ) -> bytes:
-        replica = self._replica
+        replica, sender, rights = self._replica, party.incarnation, party.rights
         naming = Naming(connection, replica.store.ledger.site)
         news = page = ask = None
         columns: list[Columns] = []
         if message.greeting is not None:
             news = replica.offers.news(connection, message.greeting, rights, message.program)
-        if message.news is not None and follows(connection, sender + rights.writer, message.news):
-            ask = replica.questions.ask(connection, sender, message.news, naming, message.program, rights)
+        if message.news is not None and follows(connection, party.writer, message.news):
+            ask = replica.questions.ask(connection, party, message.news, naming)
         elif taken is Outcome.STAGED:
-            ask = replica.questions.ask_on(connection, sender, naming, message.program, rights)
+            ask = replica.questions.ask_on(connection, party, naming)
         if message.ask is not None:
             page, columns, missed = replica.offers.page(connection, message, naming, rights)
             news = missed or news

@@ -21,10 +21,23 @@ from everview.replication.wire.sites import Named, Naming
 if TYPE_CHECKING:
     from everview.replication.protocol.replica import Replica
 
-__all__ = ["Questions"]
+__all__ = ["Party", "Questions"]
 
 _OPEN = 256
 """How many questions may be open at once; of more the oldest is forgotten, and asked again."""
+
+
+class Party(NamedTuple):
+    """Who sits across: a store, the program that it runs, and what it may do here."""
+
+    incarnation: str
+    program: bytes
+    rights: Rights = ALL
+
+    @property
+    def writer(self) -> str:
+        """What its cursor and staged pages are kept under: other rights make it another one."""
+        return self.incarnation + self.rights.writer
 
 
 class _Question(NamedTuple):
@@ -48,18 +61,16 @@ class Questions:
     def ask(
         self,
         connection: sqlite3.Connection,
-        sender: str,
+        party: Party,
         news: News,
         naming: Naming,
-        program: bytes,
-        rights: Rights = ALL,
         repairs: frozenset[str] = frozenset(),
     ) -> Ask | None:
         """Ask for what has changed, of what is hosted here and may be written by the sender."""
-        replica, ledger_ = self._replica, self._store.ledger
-        taken = replica.programs.shared(program, replica.shares, given=False)
+        replica, ledger_, rights = self._replica, self._store.ledger, party.rights
+        taken = replica.programs.shared(party.program, replica.shares, given=False)
         wanted = {name for name in taken if replica.may_take(name, rights)}
-        staging = Staging(connection, sender + rights.writer)
+        staging = Staging(connection, party.writer)
         staged = staging.last()
         if staged is not None and frozenset(staged.repairs) != repairs:  # begun for something else
             staging.clear()
@@ -89,20 +100,12 @@ class Questions:
         passed = [place for place in news.places if place not in asked]
         return Ask(cut, news.since, wishes, cores, passed, news.scope, news.head)
 
-    def ask_on(
-        self,
-        connection: sqlite3.Connection,
-        sender: str,
-        naming: Naming,
-        program: bytes,
-        rights: Rights = ALL,
-    ) -> Ask | None:
+    def ask_on(self, connection: sqlite3.Connection, party: Party, naming: Naming) -> Ask | None:
         """Ask for the next page of a cut that has begun."""
-        staged = Staging(connection, sender + rights.writer).last()
+        staged = Staging(connection, party.writer).last()
         if staged is None:
             return None
-        repairs = frozenset(staged.repairs)
-        return self.ask(connection, sender, staged.news, naming, program, rights, repairs)
+        return self.ask(connection, party, staged.news, naming, frozenset(staged.repairs))
 
     def take(
         self, message: Message, columns: list[Columns], data: bytes, named: Named, rights: Rights
@@ -129,17 +132,8 @@ class Questions:
                 staging = Staging(connection, sender)
                 if staging.reached() != question.after:
                     return Outcome.GAP
-                outcome = apply(
-                    replica,
-                    connection,
-                    message,
-                    columns,
-                    named,
-                    staging,
-                    rights,
-                    news=question.news,
-                    repairs=question.repairs,
-                )
+                cut = replica, connection, message, columns, named, staging, rights
+                outcome = apply(*cut, news=question.news, repairs=question.repairs)
                 staging.clear()
                 if replica.writing.commit.grown:  # it is told soon: that need not be another commit
                     serving.note_head(connection, self._store.environment.tag() or 1)
