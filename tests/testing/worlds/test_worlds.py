@@ -59,7 +59,8 @@ def first_failure():
         try:
             Simulation(seed).run()
         except Failure as failure:
-            return failure
+            if failure.step < len(failure.case.steps) - 1:  # what comes later is left out at once
+                return failure
     raise AssertionError("nobody noticed")
 
 

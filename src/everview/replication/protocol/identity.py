@@ -146,6 +146,8 @@ class Identity:
                     since = opened.get(partition.number, 0)
                     commit = self._writing.commit
                     identity.rewrite(connection, commit, shares[name], partition, site, since)
+                    delta, collect = shares[name].delta, self._writing.collect
+                    store.engine.propagate(connection, (delta,), collect, shrinks=True)
         partitions.forget()
         partitions.load(connection)
         if self._closing is not None:

@@ -264,6 +264,9 @@ class StoredRows(ABC):
     def settle(self, connection: sqlite3.Connection, version: int) -> None:
         """Bring the keys of `GONE`, and of rows in the scratch table, to what their rows now show."""
 
+    def decide_anew(self, connection: sqlite3.Connection, version: int) -> None:
+        """Decide again what keys with several rows show, as incarnations have changed; see the delta."""
+
     @abstractmethod
     def net(self, connection: sqlite3.Connection) -> None:
         """Take out of the delta what comes and goes."""

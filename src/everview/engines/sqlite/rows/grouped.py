@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from everview.engines.sqlite.rows.base import GONE, INCARNATION, Arrived, StoredRows
+from everview.engines.sqlite.rows.base import GONE, INCARNATION, Arrived, StoredRows, name_gone
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.ledger import log
 from everview.engines.sqlite.scalars.storage import column_type
@@ -176,6 +176,13 @@ class GroupedRows(StoredRows):
         connection.execute(f"DELETE FROM {self.scratch}")
         connection.execute(f"DELETE FROM {touched}")
         self.net(connection)
+
+    def decide_anew(self, connection: sqlite3.Connection, version: int) -> None:
+        if self.is_crowded(connection):
+            name_gone(connection, ())
+            keys = ", ".join(self.table.key() or ("1",))
+            connection.execute(f"INSERT OR IGNORE INTO {self.touched} SELECT {keys} FROM {self.held}")
+            self.settle(connection, version)
 
     def note_turns(self, connection: sqlite3.Connection) -> None:
         """Note which rows of the scratch table came to be shown, or ceased to, if somebody asks by dots."""

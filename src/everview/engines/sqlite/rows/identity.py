@@ -122,6 +122,7 @@ def rewrite(
             f"UPDATE {table} SET dot = dot - ? + ?, version = ? WHERE dot > ? AND dot < ?",
             (low, base, commit.version, low, high),
         )
+    stored.decide_anew(connection, commit.version)
     ledger.advance(connection, partition, _used(connection, stored, base), commit.version)
     if forgot:  # removals that are told again are not in the log
         connection.execute(
