@@ -58,6 +58,7 @@ class _Generator:
     def __init__(self, seed: int, kind: str) -> None:
         self.seed, self.kind = seed, kind
         self.rng = rng = random.Random(f"{kind} {seed}")
+        self.halving = random.Random(f"halves {kind} {seed}")
         self.faults = {fault for fault in FAULTS if rng.random() < 0.35}
         self.transfers = not kind and rng.random() < 0.12
         self.text = TRANSFERS if self.transfers else random_program(rng)
@@ -285,11 +286,13 @@ class _Generator:
         rng = self.rng
         reads, writes = ([n for n in self.relations if rng.random() < 0.6] for _ in range(2))
         halves: list[list[str]] = [[], []]  # of a relation that has an owner its own rules say enough
-        for name in self.relations if rng.random() < 0.5 else ():
+        for name in self.relations if self.halving.random() < 0.5 else ():
             if name not in writes and self.program.relations[name].owner is None:
-                halves[rng.randrange(2)].append(name)
+                halves[self.halving.randrange(2)].append(name)
         site, peer = self.pair()
         steps: list[do.AnyStep] = [do.Permit(site, peer, reads, writes, *halves)]
+        if not any(halves):
+            return steps
         return [*steps, do.Write(peer, self.transaction()), do.Sync(peer, site)]
 
 
