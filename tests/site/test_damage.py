@@ -63,7 +63,7 @@ def test_flipped_bytes(sound, tmp_path):
     rng = random.Random(4)
     path = tmp_path / "site.db"
     refused = 0
-    for _ in range(60):
+    for _ in range(120):
         spoiled = bytearray(sound)
         start = rng.randrange(len(sound) - 64)
         size = rng.choice([1, 8, 64])

@@ -30,13 +30,14 @@ def test_a_commit_between_any_two_steps_of_an_exchange_is_not_lost(sites, monkey
     numbers = iter(range(100, 200))
     writer = sites[who]
     for site in sites:
-        original = getattr(site.replica, step)
+        owner = site.replica if step == "hear" else site.replica.questions
+        original = getattr(owner, step)
 
         def late(*arguments, original=original, **options):
             writer.insert("r", [(next(numbers),)])
             return original(*arguments, **options)
 
-        monkeypatch.setattr(site.replica, step, late)
+        monkeypatch.setattr(owner, step, late)
     for turn in range(3):
         sites[0].insert("r", [(turn,)])
         sites[1].insert("r", [(10 + turn,)])

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from everview.engines.sqlite.complaints import Explained
+from everview.engines.sqlite.complaints import Explained, damaged
 from everview.engines.sqlite.connections import WAIT_SECONDS, Handle, Readers, connect
 from everview.engines.sqlite.environment import THE_WORLD, Environment
 from everview.engines.sqlite.names import STORE
@@ -201,10 +201,13 @@ class Store:
 
     def read_identity(self, connection: sqlite3.Connection) -> None:
         """Read who this is: another process may have found that the store went back in time."""
-        self.incarnation, number = connection.execute(
+        found = connection.execute(
             f"SELECT s.incarnation, d.number FROM {STORE} AS s "
             f"JOIN {SITES} AS d ON d.incarnation = s.incarnation AND d.partition = 0"
         ).fetchone()
+        if found is None:
+            raise damaged(self.path, "it does not say who it is")
+        self.incarnation, number = found
         if number != self.ledger.site:
             self.ledger.forget()
             self.ledger.site = number
