@@ -17,10 +17,12 @@ PROGRAM = ev.Program.parse("""
     CREATE TABLE m (id BIGINT PRIMARY KEY, v TEXT) WITH (merge = 'column');
     CREATE TABLE g (a BIGINT, b TEXT) WITH (semantics = 'bag');
     CREATE TABLE w (a BIGINT, b TEXT) WITH (semantics = 'add_wins');
+    CREATE TABLE p (a BIGINT, b TEXT) PARTITION BY (b);
+    CREATE TABLE q (a BIGINT, b TEXT, PRIMARY KEY (a, b)) PARTITION BY (b);
     CREATE MATERIALIZED VIEW counted AS SELECT b, count(*) AS n FROM r GROUP BY b;
     CREATE MATERIALIZED VIEW joined AS SELECT r.a, k.v FROM r JOIN k ON r.a = k.id;
 """)
-RELATIONS = frozenset("rkmgw")
+RELATIONS = frozenset("rkmgwpq")
 NAMES = (*sorted(RELATIONS), "counted", "joined")
 INSERTS = Rights(None, None, frozenset(), inserts=RELATIONS)
 DELETES = Rights(None, None, frozenset(), deletes=RELATIONS)

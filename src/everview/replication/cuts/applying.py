@@ -305,10 +305,13 @@ class _Applying:
     def _undo(self, stored: StoredRows, partition: Partition, dots: list[int], why: str) -> None:
         """Remove rows again that may not be here, and remember them for the answer."""
         store, sender = self.replica.store, self.named.name or self.named.sender
-        note_refused(self.connection, stored, dots, why, store.name, store.environment.now_us())
+        said = note_refused(self.connection, stored, dots, why, store.name, store.environment.now_us())
+        told = said if stored.is_partitioned else {}  # of which each store numbers values by itself
         undo(self.connection, self.replica.writing.commit, stored, partition, dots)
         self._carry((stored.delta,))
-        self.replica.refusals.note(self.named.sender, stored.stream, ((dot, "") for dot in dots), why)
+        self.replica.refusals.note(
+            self.named.sender, stored.stream, ((dot, told.get(dot, "")) for dot in dots), why
+        )
         _LOG.warning("%d rows of %s from %s were refused: %s", len(dots), stored.stream, sender, why)
 
     def _compare(self, share: Share, digest: tuple[int, int], vector: dict[int, int], partition: int) -> None:

@@ -199,7 +199,7 @@ class Undone(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     number: Number
     why: Annotated[str, msgspec.Meta(max_length=1000)]
     row: Annotated[str, msgspec.Meta(max_length=1000)] = ""
-    """What it says, of a row that was removed and is there again, if its remover may read it."""
+    """What it says, where the sender cannot find it by its dot: a row that it has removed, and may read."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

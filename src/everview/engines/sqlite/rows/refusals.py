@@ -94,11 +94,11 @@ def without_successor(
 
 def note_refused(
     connection: sqlite3.Connection, stored: StoredRows, dots: Iterable[int], why: str, by: str, now_us: int
-) -> int:
-    """Remember rows that are held under these dots as refused; return how many."""
+) -> dict[int, str]:
+    """Remember rows that are held under these dots as refused; return what they say, by dot."""
     listed = ", ".join(stored.table.columns)
     rows = " UNION ALL ".join(f"SELECT {listed}, dot FROM {table}" for table in stored.tables)
-    count = 0
+    said: dict[int, str] = {}
     for dot in list(dots)[:KEPT]:
         found = connection.execute(
             f"SELECT r.*, s.name FROM ({rows}) AS r JOIN {SITES} AS s ON s.number = r.dot >> 40 "
@@ -107,9 +107,9 @@ def note_refused(
         ).fetchone()
         if found is not None:
             *cells, _, writer = found
-            note_row(connection, Refused(stored.stream, text_of(stored, cells), why, writer, by, now_us))
-            count += 1
-    return count
+            said[dot] = text_of(stored, cells)
+            note_row(connection, Refused(stored.stream, said[dot], why, writer, by, now_us))
+    return said
 
 
 def note_row(connection: sqlite3.Connection, row: Refused) -> None:
