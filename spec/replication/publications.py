@@ -7,6 +7,7 @@ Of each owner the rows of the greatest epoch are shown.
 An epoch belongs to one incarnation: it is a number and the incarnation that began it.
 It begins with all rows of the state and a mark, lest an empty state show the rows of an older epoch.
 An owner that was put back begins an epoch greater than any that it has met.
+If it meets a greater one of its past later, it begins another one.
 It removes older rows as it meets them.
 """
 

@@ -142,3 +142,13 @@ def test_an_epoch_without_rows_is_an_epoch():
     assert shows() == []
     with without(Rule.MARKED):
         assert shows() == [("o", "y", 2)]
+
+
+def test_an_owner_that_has_published_since_it_went_back_publishes_anew_when_it_meets_its_past():
+    before, reader = opened(created("b", {"p": Published()})), created("r", {"p": Published()})
+    reader = reads(reader, published(before, "p", "o", {"x": 1})[0])
+    again = published(renewed(before, "a"), "p", "o", {"y": 2})[0]
+    again = reads(again, reader)
+    assert shown(again, "p") == [("o", "x", 1)]
+    reader = reads(reader, published(again, "p", "o", {"y": 2})[0])
+    assert shown(reader, "p") == [("o", "y", 2)]

@@ -74,6 +74,26 @@ def test_of_two_sites_of_one_name_neither_gives_in_and_one_remains(tmp_path, cap
     places.close()
 
 
+def test_a_site_that_was_put_back_takes_its_past_for_no_namesake(places, caplog):
+    device, relay = places.sites["device"], places.sites["relay"]
+    places.keep("hub")
+    places.sites["hub"].insert("sales", [("pen", 1)])
+    relay.sync(places.sites["hub"])
+    past = published(relay)["epoch"]
+    places.world.seconds -= 1_000
+    places.put_back("hub")
+    hub = places.sites["hub"]
+    hub.insert("sales", [("cap", 2)])
+    device.sync(hub)
+    assert published(hub)["epoch"] < past
+    hub.sync(relay)
+    assert not published(hub)["contested"]
+    relay.sync(hub)
+    assert relay.rows("totals") == hub.rows("totals") == [("cap", 2)]
+    assert published(hub) == {"authority": "hub", "epoch": past + 1, "publishes": True, "contested": False}
+    assert "another site publishes" not in caplog.text
+
+
 def test_rows_of_a_site_that_is_called_otherwise_are_removed_by_the_authority(places):
     hub, relay = places.sites["hub"], places.sites["relay"]
     hub.insert("sales", [("pen", 1)])

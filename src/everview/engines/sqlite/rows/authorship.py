@@ -4,7 +4,8 @@ What a commit changes in a view is set aside, and written when the commit ends. 
 first told of it, in an epoch of this incarnation; a store that was copied or put back begins anew.
 
 An owner that meets a greater epoch than its own was once itself another incarnation, or has a namesake. It
-begins another one, but the same store once a minute at most: of two that live neither gives in. What it meets
+begins another one: against a store that was given up at once, as it gave up its own past when it was put
+back. Otherwise the same store does so once a minute at most: of two that live neither gives in. What it meets
 of its name in lesser epochs it removes.
 """
 
@@ -99,14 +100,15 @@ class Authorship:
         following = self._following(connection)
         if following.site != site:
             return False
-        is_beaten = self.owner.epoch(connection, site) is None
+        is_beaten = self.owner.epoch(connection, site) is None and not self.owner.is_of_the_lost(connection)
         return is_beaten or 0 <= now_us - following.contested_us < HOUR_US
 
     def _may_begin(self, connection: sqlite3.Connection, rows: str, site: int, now_us: int) -> bool:
         if self.is_own(connection, site):
             return False
         following = self._following(connection)
-        if following.site == site and 0 <= now_us - following.began_us < CONTEST_US:
+        has_just_begun = following.site == site and 0 <= now_us - following.began_us < CONTEST_US
+        if has_just_begun and not self.owner.is_of_the_lost(connection):
             return False
         (some,) = connection.execute(f"SELECT EXISTS ({rows})").fetchone()
         return bool(some) or self.owner.is_in(connection, self.rows.table.name)
@@ -125,11 +127,12 @@ class Authorship:
     def begin(self, connection: sqlite3.Connection, rows: str, commit: Commit, now_us: int) -> None:
         """Publish rows and no others, from now on; in the present epoch only if the view was made anew."""
         site, _, contested_us = self._following(connection)
+        is_contest = site == commit.site and not self.owner.is_of_the_lost(connection)
         if site == _NOBODY and self.owner.epoch(connection, commit.site) is not None:
             self.owner.change(connection, rows, commit, whole=True)
         else:
             self.owner.begin(connection, rows, commit)
-        if site == commit.site:
+        if is_contest:
             contested_us = now_us
             _LOG.warning(
                 "another site publishes %s as %s, too: of two sites with that name only one may live",

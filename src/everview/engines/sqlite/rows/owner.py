@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from everview.engines.sqlite.circuits.statetable import key_terms
 from everview.engines.sqlite.rows.commit import Commit
-from everview.engines.sqlite.rows.ledger import PARTITIONS, Partition, log
+from everview.engines.sqlite.rows.ledger import ENDED, PARTITIONS, SITES, Partition, log
 from everview.engines.sqlite.rows.owned import OwnedRows
 from everview.engines.sqlite.rows.serving import NO_DIGEST, change_digest, sum_rows
 from everview.engines.sqlite.rows.taking import REMEMBERED, trim_log
@@ -48,6 +48,15 @@ class Owner:
             (site,),
         ).fetchone()
         return None if found is None else int(found[0])
+
+    def is_of_the_lost(self, connection: sqlite3.Connection) -> bool:
+        """Whether the owner's epoch that is shown is of a store that was given up."""
+        found = connection.execute(
+            f"SELECT EXISTS (SELECT 1 FROM {self.rows.table.name} AS m "
+            f"JOIN {SITES} AS s ON s.number = m.dot >> 40 "
+            f"JOIN {ENDED} AS e ON e.incarnation = s.incarnation WHERE m.copies = 0 AND {self.owns('m')})"
+        )
+        return bool(found.fetchone()[0])
 
     def is_in(self, connection: sqlite3.Connection, table: str) -> bool:
         """Whether one of the tables has rows of this owner."""
