@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 
 
@@ -22,6 +23,7 @@ def column(index: int) -> str:
     return f"c{index}"
 
 
+@cache
 def columns(width: int) -> tuple[str, ...]:
     """Return the names of all columns of a row of this width."""
     return tuple(column(index) for index in range(width))

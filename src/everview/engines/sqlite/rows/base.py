@@ -319,8 +319,14 @@ class StoredRows(ABC):
 
     def term(self, alias: str) -> str:
         """Return the term of a row in its partition's digest."""
-        cells = [f"{alias}.{column}" for column in self.table.columns]
-        return term(self.relation.schema, cells, [f"{alias}.{extra}" for extra in self.extras])
+        if alias not in self._terms:
+            cells, extras = ([f"{alias}.{one}" for one in each] for each in (self.table.columns, self.extras))
+            self._terms[alias] = term(self.relation.schema, cells, extras)
+        return self._terms[alias]
+
+    @cached_property
+    def _terms(self) -> dict[str, str]:
+        return {}
 
     def writer(self, connection: sqlite3.Connection, row: Sequence[Any]) -> int | None:
         """Return the number of the site that wrote a stored row."""

@@ -14,11 +14,34 @@ from typing import Any
 
 from everview.engines.sqlite.rows.base import GONE, INCARNATION, Arrived, StoredRows, name_gone
 from everview.engines.sqlite.rows.commit import Commit
-from everview.engines.sqlite.rows.ledger import log
+from everview.engines.sqlite.rows.ledger import REMOVED
 from everview.engines.sqlite.scalars.storage import column_type
 
 _NONE = -(1 << 62)
 """The dot before those of staged rows that get none."""
+
+
+class _Seen(dict[str, tuple[str, str, str]]):
+    """The statements for rows of staged keys where a condition holds: log them, log and drop those beside.
+
+    Given are the dot before those of the staged rows, the partition and the version.
+    """
+
+    def __init__(self, rows: GroupedRows) -> None:
+        self._rows = rows
+
+    def __missing__(self, where: str) -> tuple[str, str, str]:
+        rows, table, held = self._rows, self._rows.table.name, self._rows.held
+        pairs = f"{rows.delta} AS d CROSS JOIN {table} AS r ON {rows.on('r', 'd')}"
+        seen = f"WHERE r.dot IS NOT ?1 + d.rowid AND {where}"
+        beside = f"SELECT h.dot FROM {pairs} CROSS JOIN {held} AS h ON {rows.on('h', 'r')} {seen}"
+        into = f"INSERT OR IGNORE INTO {REMOVED} SELECT ?2, ?3, r.dot, {rows.term('r')} FROM"
+        self[where] = (
+            f"{into} {pairs} {seen} AND r.dot IS NOT NULL",
+            f"{into} {held} AS r WHERE r.dot IN ({beside})",
+            f"DELETE FROM {held} WHERE dot IN ({beside})",
+        )
+        return self[where]
 
 
 @dataclass(frozen=True)
@@ -68,17 +91,18 @@ class GroupedRows(StoredRows):
             crowded = partition.is_crowded = self.is_crowded(connection)
         if not partition.is_logged and not crowded:
             return
-        pairs = f"{self.delta} AS d CROSS JOIN {self.table.name} AS r ON {self.on('r', 'd')}"
-        where = f"WHERE r.dot IS NOT {base} + d.rowid AND {where}"
+        log_shown, log_held, drop_held = self._seen[where]
+        given = (base, partition.number, commit.version)
         if partition.is_logged:
-            rows = f"SELECT r.dot, {self.term('r')} AS term FROM {pairs} {where} AND r.dot IS NOT NULL"
-            log(connection, partition.number, commit.version, rows)
+            connection.execute(log_shown, given)
         if crowded:
-            beside = f"SELECT h.dot FROM {pairs} CROSS JOIN {self.held} AS h ON {self.on('h', 'r')} {where}"
             if partition.is_logged:
-                rows = f"SELECT r.dot, {self.term('r')} AS term FROM {self.held} AS r WHERE dot IN ({beside})"
-                log(connection, partition.number, commit.version, rows)
-            connection.execute(f"DELETE FROM {self.held} WHERE dot IN ({beside})")
+                connection.execute(log_held, given)
+            connection.execute(drop_held, (base,))
+
+    @cached_property
+    def _seen(self) -> _Seen:
+        return _Seen(self)
 
     def _note_old(self, connection: sqlite3.Connection, base: int) -> None:
         """Set the rows aside that staged rows replace."""
