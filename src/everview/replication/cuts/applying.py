@@ -20,12 +20,7 @@ from everview.engines.sqlite.rows.base import StoredRows
 from everview.engines.sqlite.rows.dots import number_of, site_of
 from everview.engines.sqlite.rows.ledger import Partition
 from everview.engines.sqlite.rows.permits import Permit, restore
-from everview.engines.sqlite.rows.refusals import (
-    not_the_owners,
-    note_refused,
-    text_of,
-    without_successor,
-)
+from everview.engines.sqlite.rows.refusals import not_the_owners, note_refused, text_of, without_successor
 from everview.engines.sqlite.rows.serving import Mode, Removals, Rows
 from everview.engines.sqlite.rows.taking import Part, Taking, trim_log, undo
 from everview.engines.sqlite.windows.closing import TOO_LATE
