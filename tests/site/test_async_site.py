@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import sys
+import types
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -251,6 +253,15 @@ def test_a_cancelled_sync_ends_and_the_next_one_goes_on(run, tmp_path):
             assert len(await here.rows("r")) == 200_000
 
     run(main)
+
+
+@pytest.mark.parametrize("name", ["asyncio", "trio"])
+def test_a_write_while_another_thread_imports_the_loop(monkeypatch, name):
+    """The module is there then, and has nothing in it yet."""
+    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    with ev.Site.open(":memory:", PROGRAM) as site:
+        for number in range(2):
+            assert site.insert("r", [(number, 1)]) == 1
 
 
 def test_tasks_that_share_a_plain_site_do_not_join_each_others_transactions(opened):

@@ -96,10 +96,10 @@ class Store:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed at the end, rolled back on any exception."""
         with self.exclusive():
-            connection = self.writer.connection
+            connection, task = self.writer.connection, current_task()
             with self.explained("written to"):
                 connection.execute("BEGIN IMMEDIATE")
-            self._task = current_task()
+            self._task = task
             try:
                 yield connection
                 self.check_transaction()
