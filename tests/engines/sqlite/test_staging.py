@@ -1,26 +1,11 @@
-"""How rows get into a store: column by column, of copies the greatest."""
+"""How rows get into a store: column by column."""
 
 import sqlite3
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.engines.sqlite.rows.staging import each_once, pour, stage, stage_columns
-
-ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), min_size=1)
-
-
-@given(ROWS)
-def test_of_copies_the_greatest_is_kept(rows):
-    found = list(zip(*each_once(list(zip(*rows, strict=True)), (0, 1), 2), strict=True))
-    greatest = {}
-    for row in rows:
-        greatest[row[:2]] = max(greatest.get(row[:2], row), row)
-    assert sorted(found) == sorted(greatest.values())
-
-
-def test_rows_without_columns_to_tell_them_apart_are_one():
-    assert [list(column) for column in each_once([[1, 3, 2], [7, 8, 9]], (), 0)] == [[3], [8]]
+from everview.engines.sqlite.rows.staging import pour, stage, stage_columns
 
 
 def staged(fill):

@@ -14,7 +14,6 @@ from typing import Any, assert_never
 from everview.engines.sqlite.circuits.names import columns
 from everview.engines.sqlite.circuits.ranked import copies, in_places, window_sql
 from everview.engines.sqlite.circuits.setops import multiplicity
-from everview.engines.sqlite.circuits.statetable import same_row
 from everview.engines.sqlite.scalars.aggregates import aggregate_sql
 from everview.engines.sqlite.scalars.expressions import compile_expression, sort_key_sql
 from everview.errors import ProgramError
@@ -215,8 +214,3 @@ def _named(sides: Sequence[str], plan: Plan) -> str:
     names = [*columns(len(plan.schema)), "l", "r"]
     nothing = ", ".join(f"NULL AS {name}" for name in names)
     return " UNION ALL ".join([f"SELECT {nothing} WHERE 0", *sides])
-
-
-def row_filter(schema: Sequence[Any], alias: str, stored: Sequence[str]) -> str:
-    """Return the condition that a row of `alias` is the one given as SQL terms."""
-    return same_row(tuple(schema), [f"{alias}.{name}" for name in columns(len(schema))], list(stored))

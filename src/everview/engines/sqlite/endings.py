@@ -88,7 +88,9 @@ class Endings:
             problem = f"{len(found)} stores are called {name!r}; name one of {', '.join(sorted(found))}"
         else:
             others = sorted(f"{label} ({one})" if label else one for one, label in known.items())
-            problem = f"{name!r} is none of the other stores that are known here: {', '.join(others)}"
+            problem = (
+                f"{name!r} is none of the other stores that are known here: {', '.join(others) or 'none'}"
+            )
         raise DataError(problem, value=name)
 
     def give_up(self, connection: sqlite3.Connection, incarnation: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from operator import itemgetter
 from typing import NamedTuple
 
 from everview.engines.sqlite.parts import Row
@@ -15,7 +14,7 @@ from everview.engines.sqlite.scalars.storage import column_type
 from everview.language.plan import Schema
 from everview.language.sizes import octets
 
-__all__ = ["Bound", "Weights", "fetch", "long_columns", "total_weight", "weight"]
+__all__ = ["Bound", "Weights", "fetch", "long_columns", "weight"]
 
 Weights = tuple[int, ...]
 """The columns whose values are weighed."""
@@ -27,14 +26,6 @@ class Bound(NamedTuple):
     rows: int
     size: int
     weighed: Weights
-
-    def is_reached(self, rows: list[Row], size: int) -> bool:
-        """Whether so many rows, of so many bytes, are enough."""
-        return len(rows) >= self.rows or size >= self.size
-
-    def without(self, rows: list[Row], size: int) -> Bound:
-        """Return what is left when rows have been read, a row at least."""
-        return Bound(max(self.rows - len(rows), 1), max(self.size - size, 1), self.weighed)
 
 
 _SHORT = 256
@@ -53,14 +44,6 @@ def weight(row: Row, weighed: Weights) -> int:
         if cell := row[at]:
             found += len(cell)
     return found if found <= _SHORT else sum(octets(row[at]) for at in weighed)
-
-
-def total_weight(rows: list[Row], weighed: Weights) -> int:
-    """Return the same for all of them."""
-    found = 0
-    for at in weighed:
-        found += sum(map(len, filter(None, map(itemgetter(at), rows))))
-    return found if found <= _SHORT * len(rows) else sum(weight(row, weighed) for row in rows)
 
 
 def fetch(rows: Iterable[Row], bound: Bound) -> tuple[list[Row], int]:

@@ -58,10 +58,6 @@ class Programs:
                 del self._known[next(iter(self._known))]
         return message.program == self._word or message.program in self._known
 
-    def is_other(self, message: Message) -> bool:
-        """Whether a message is of a site with another program."""
-        return message.program != self._word
-
     def wider(self, program: bytes) -> list[str]:
         """Return the relations that have more columns in another program."""
         theirs = self._known.get(program, {})

@@ -26,7 +26,7 @@ from everview.engines.sqlite.parts import COUNT, PartColumn, Row, value
 from everview.engines.sqlite.rows.commit import Commit
 from everview.engines.sqlite.rows.digests import sum_columns, sums, term
 from everview.engines.sqlite.rows.dots import NUMBERS, SHIFT, site_of
-from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition, log
+from everview.engines.sqlite.rows.ledger import SITES, Ledger, Partition
 from everview.engines.sqlite.rows.staging import pour, stage
 from everview.errors import WireError
 from everview.language.partitions import cells_of
@@ -171,12 +171,6 @@ class StoredRows(ABC):
 
     def _stage(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], weight: int) -> None:
         stage(connection, f"{self.delta} ({self._listed('w')})", rows, weight)
-
-    def remove_all(self, connection: sqlite3.Connection, rows: str, commit: Commit) -> None:
-        """Log the removal of rows by this store: a SELECT of their dots and terms."""
-        _, partition = self.partition(connection, commit)
-        if partition.is_logged:
-            log(connection, partition.number, commit.version, rows)
 
     # Rows from elsewhere.
 

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 from everview.engines.sqlite.integers import is_same
-from everview.engines.sqlite.parts import Row
 
 Columns = Sequence[Sequence[Any]]
 """Rows, column by column, all of one length."""
@@ -76,28 +75,6 @@ def poured(
         for place, column in enumerate(varying, first):
             bound[place::width] = column[start:stop]
         yield connection.execute(sql(_laid_out(row, first, stop - start)), bound)
-
-
-def each_once(columns: Columns, key: Sequence[int], place: int) -> Columns:
-    """Of several rows with one key the one with the greatest value in a place; an honest sender has but one.
-
-    Looking for keys that come twice is all that is done to most rows, and mostly one column of the key has
-    different values alone.
-    """
-    if _all_different([columns[at] for at in key]):
-        return columns
-    greatest: dict[Row, Row] = {}
-    for row in zip(*columns, strict=True):
-        named = tuple(row[at] for at in key)
-        held = greatest.setdefault(named, row)
-        if row[place] > held[place]:
-            greatest[named] = row
-    return list(zip(*greatest.values(), strict=True))
-
-
-def _all_different(key: Columns) -> bool:
-    count = len(key[0]) if key else 1
-    return any(len(set(column)) == count for column in key) or len(set(zip(*key, strict=True))) == count
 
 
 def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:

@@ -24,7 +24,6 @@ import stat
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -33,7 +32,7 @@ import msgspec
 from everview.errors import LimitError
 from everview.replication.wire.codec import LARGEST_MESSAGE
 
-__all__ = ["TEMPORARY", "Frames", "TornFileError", "read_frames", "read_header", "verify", "write_framed"]
+__all__ = ["TEMPORARY", "Frames", "TornFileError", "verify", "write_framed"]
 
 MAGIC = b"everview file 1"
 LENGTH = struct.Struct(">I")
@@ -126,12 +125,6 @@ def _regular(state: os.stat_result, path: Path) -> None:
         raise TornFileError(f"{path} is no regular file")
 
 
-def read_header(path: Path, kind: type[T]) -> T:
-    """Return a file's header, without looking at the rest; TornFileError if it is of another type."""
-    with _opened(path) as file:
-        return _decoded(_header(file, path), kind, path)
-
-
 def verify(path: Path, kind: type[T]) -> tuple[T, int]:
     """Read a file through; TornFileError unless every byte is what was written. Return header and bytes."""
     with _opened(path) as file:
@@ -152,22 +145,6 @@ def verify(path: Path, kind: type[T]) -> tuple[T, int]:
         if file.read(DIGEST + 1) != digest.digest():
             raise TornFileError(f"{path} is not what was written: it was cut off or changed")
     return header, size + DIGEST
-
-
-def read_frames(path: Path) -> Iterable[bytes]:
-    """Return the messages of a file, which are read one after the other each time they are gone through."""
-    return _Frames(path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Frames:
-    path: Path
-
-    def __iter__(self) -> Iterator[bytes]:
-        with _opened(self.path) as file:
-            _header(file, self.path)
-            while (length := _length(file, self.path)) != END:
-                yield _exactly(file, length, LARGEST_MESSAGE, self.path)
 
 
 class Frames:

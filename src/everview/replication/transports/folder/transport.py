@@ -93,11 +93,6 @@ class FolderTransport:
             ) from error
         return visit.report
 
-    @property
-    def is_used(self) -> bool:
-        """Whether there was a visit; while both forms stand side by side."""
-        return bool(self._me)
-
     def _open(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise SyncError(f"{self.peer} is a file; sites share a folder", peer=self.peer)
